@@ -1,0 +1,1 @@
+"""Gateway: HTTP API and one authenticated gRPC front door. Owns nothing."""

@@ -1,0 +1,1 @@
+"""Accounting: the ledger of facts, and every figure derived from them."""

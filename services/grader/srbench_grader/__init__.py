@@ -1,0 +1,1 @@
+"""Grader: judges answers against references. Holds nothing durable."""

@@ -1,0 +1,48 @@
+"""Taking secrets out of text and bytes before anything is logged, stored or shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from urllib.parse import quote
+
+REDACTED = "[redacted]"
+_PATTERNS = re.compile(
+    r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"
+    r"|\b(sk-)[A-Za-z0-9_-]{8,}"
+    r"|\b(hf_)[A-Za-z0-9]{8,}"
+    r"|(://[^/\s:@]*:)[^/\s@]+(?=@)"
+)
+
+
+class Redactor:
+    """Removes a set of known secrets, in plain, base64 and URL-encoded form, and what looks like a key."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        forms: set[str] = set()
+        for secret in secrets:
+            if len(secret) >= 6:
+                forms |= {secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode().rstrip("=")}
+                forms.add(json.dumps(secret)[1:-1])
+        self._texts = sorted(forms, key=len, reverse=True)
+        self._bytes = [form.encode() for form in self._texts]
+
+    def text(self, text: str) -> str:
+        """`text` without secrets, nor anything that looks like one."""
+        for form in self._texts:
+            text = text.replace(form, REDACTED)
+        return _PATTERNS.sub(lambda match: next(group for group in match.groups() if group) + REDACTED, text)
+
+    def data(self, data: bytes) -> bytes:
+        """`data` without the known secrets; all else is kept as received. The same object when it holds none."""
+        for form in self._bytes:
+            if form in data:
+                data = data.replace(form, REDACTED.encode())
+        return data
+
+
+def environment_redactor(names: list[str]) -> Redactor:
+    """A redactor of the values of the environment variables `names`."""
+    return Redactor([os.environ[name] for name in names if os.environ.get(name)])

@@ -1,0 +1,117 @@
+"""How a service process starts, says that it is ready, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+
+import uvloop
+from grpc import aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from srbench_kit import settings
+from srbench_kit.auth import AuthInterceptor
+from srbench_kit.errors import InvalidInput
+from srbench_kit.wire import SERVER_OPTIONS, ErrorInterceptor
+
+DRAIN_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is reachable from this machine only."""
+    if host == "localhost" or host.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(address: str, token: str) -> None:
+    """Raises: `InvalidInput` (`TOKEN_REQUIRED`) when `address` can be reached from outside and no token is set."""
+    host = address if address.startswith("unix:") else address.rpartition(":")[0]
+    if not token and not is_loopback(host):
+        raise InvalidInput(
+            "TOKEN_REQUIRED",
+            f"{address} can be reached from other machines; listening there needs a token",
+            value=address,
+        )
+
+
+class Server:
+    """One gRPC server with health, reflection, authentication and the table of errors.
+
+    `add` registers servicers, `start` listens, `drain` ends.
+    """
+
+    def __init__(self, address: str) -> None:
+        token = settings.internal_token()
+        check_exposure(address, token)
+        self.address = address
+        self._names: list[str] = [health.SERVICE_NAME, reflection.SERVICE_NAME]
+        self._health = health.aio.HealthServicer()
+        # The outermost interceptor is the first: errors raised by authentication get details, too.
+        self._server = aio.server(options=SERVER_OPTIONS, interceptors=[ErrorInterceptor(), AuthInterceptor(token)])
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+
+    def add(self, servicer: object, register: Callable[..., None], name: str) -> None:
+        """Registers `servicer` under its full service name."""
+        register(servicer, self._server)
+        self._names.append(name)
+
+    async def start(self) -> None:
+        """Listens and turns healthy. `port` holds the port afterwards, 0 for a Unix socket."""
+        reflection.enable_server_reflection(self._names, self._server)
+        self.port = self._server.add_insecure_port(self.address)
+        await self._server.start()
+        for name in ["", *self._names[2:]]:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def drain(self, grace_s: float = DRAIN_S) -> None:
+        """Turns unhealthy, refuses new calls, and ends those in hand after `grace_s`."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)
+
+
+def stop_event() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set; a second signal changes nothing."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grace_s: float = DRAIN_S) -> None:
+    """Starts `server`, prints one line with its address, runs until a signal, then drains.
+
+    A background task that fails ends the process: a service without its loop must not look healthy.
+    """
+    stopped = stop_event()
+    await server.start()
+    shown = server.address if not server.port else f"{server.address.rpartition(':')[0]}:{server.port}"
+    print(f"listening {shown}", flush=True)
+    tasks = [asyncio.ensure_future(task) for task in background]
+    waiter = asyncio.ensure_future(stopped.wait())
+    done, _ = await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    await server.drain(grace_s)
+    for task in [waiter, *tasks]:
+        task.cancel()
+    for task in done - {waiter}:
+        task.result()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    """Runs `main` on uvloop until it returns."""
+
+    async def body() -> None:
+        await main()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(body())

@@ -1,0 +1,73 @@
+"""JSON values between Python and `srbench.v1.Value`, without loss."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from srbench.v1 import value_pb2 as pb
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+def to_value(json: Json) -> pb.Value:
+    """The message that holds `json`. Raises `TypeError` for anything that is not JSON."""
+    value = pb.Value()
+    fill_value(value, json)
+    return value
+
+
+def fill_value(value: pb.Value, json: Json) -> None:
+    """Writes `json` into an empty message in place."""
+    match json:
+        case None:
+            pass
+        case bool():
+            value.bool_value = json
+        case int():
+            if _INT64_MIN <= json <= _INT64_MAX:
+                value.int_value = json
+            else:
+                value.big_int_value = str(json)
+        case float():
+            value.float_value = json
+        case str():
+            # A lone surrogate is valid JSON text and invalid UTF-8; it becomes U+FFFD on the wire.
+            value.string_value = json.encode("utf-8", "replace").decode() if not json.isascii() else json
+        case list() | tuple():
+            value.list_value.SetInParent()
+            items = value.list_value.items
+            for item in json:
+                fill_value(items.add(), item)
+        case dict():
+            value.object_value.SetInParent()
+            members = value.object_value.members
+            for key, item in json.items():
+                member = members.add(key=key)
+                fill_value(member.value, item)
+        case _:
+            raise TypeError(f"not a JSON value: {type(json).__name__}")
+
+
+def from_value(value: pb.Value) -> Json:
+    """The JSON that `value` holds."""
+    kind = value.WhichOneof("kind")
+    match kind:
+        case None:
+            return None
+        case "list_value":
+            return [from_value(item) for item in value.list_value.items]
+        case "object_value":
+            return {member.key: from_value(member.value) for member in value.object_value.members}
+        case "big_int_value":
+            return int(value.big_int_value)
+        case _:
+            result: bool | int | float | str = getattr(value, kind)
+            return result
+
+
+def object_of(value: pb.Value) -> dict[str, Json]:
+    """The object that `value` holds; an empty one when it is null."""
+    json = from_value(value)
+    return json if isinstance(json, dict) else {}

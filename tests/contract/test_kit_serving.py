@@ -1,0 +1,66 @@
+"""A server of the kit: health without a token, refusals with a reason, errors with their facts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from srbench.v1 import executor_service_pb2 as pb
+from srbench.v1 import executor_service_pb2_grpc as rpc
+from srbench_kit import auth, wire
+from srbench_kit.errors import Conflict, InvalidInput
+from srbench_kit.serving import Server
+
+
+class Refusing(rpc.ExecutorServiceServicer):
+    async def GetExecutorStatus(self, request: pb.GetExecutorStatusRequest, context: Any) -> pb.ExecutorStatus:
+        raise Conflict("NOT_NOW", "it is not the time, 3 was expected", wanted=3)
+
+    async def DrainExecutor(self, request: pb.DrainExecutorRequest, context: Any) -> pb.ExecutorStatus:
+        return pb.ExecutorStatus(executor_id=auth.actor(context).id)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    monkeypatch.setenv("SR_BENCH_INTERNAL_TOKEN", "s3cret-token")
+    server = Server("127.0.0.1:0")
+    server.add(Refusing(), rpc.add_ExecutorServiceServicer_to_server, "srbench.v1.ExecutorService")
+    await server.start()
+    yield server
+    await server.drain(0)
+
+
+async def test_errors_cross_the_wire_with_reason_and_facts(server: Server) -> None:
+    async with wire.channel(f"127.0.0.1:{server.port}", auth.service_metadata("gateway")) as channel:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await rpc.ExecutorServiceStub(channel).GetExecutorStatus(pb.GetExecutorStatusRequest())
+    error = wire.to_error(caught.value)
+    assert isinstance(error, Conflict)
+    assert (error.reason, error.facts) == ("NOT_NOW", {"wanted": "3"})
+
+
+async def test_the_actor_is_forwarded(server: Server) -> None:
+    metadata = auth.service_metadata("gateway") | auth.actor_metadata(auth.Actor(id="ann", role="read"))
+    async with wire.channel(f"127.0.0.1:{server.port}", metadata) as channel:
+        status = await rpc.ExecutorServiceStub(channel).DrainExecutor(pb.DrainExecutorRequest())
+    assert status.executor_id == "ann"
+
+
+async def test_a_wrong_token_is_refused_and_health_is_not(server: Server) -> None:
+    async with wire.channel(f"127.0.0.1:{server.port}", {"authorization": "Bearer wrong"}) as channel:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await rpc.ExecutorServiceStub(channel).DrainExecutor(pb.DrainExecutorRequest())
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert wire.reason(caught.value) == "BAD_TOKEN"
+        answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=""))
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_other_addresses_than_loopback_need_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SR_BENCH_INTERNAL_TOKEN", raising=False)
+    with pytest.raises(InvalidInput, match="needs a token"):
+        Server("0.0.0.0:0")

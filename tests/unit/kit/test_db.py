@@ -1,0 +1,44 @@
+"""Group commit: jobs share a transaction, a failing job spoils no other, and a result means durable."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from srbench_kit import db
+from srbench_kit.errors import Conflict
+
+meta = sa.MetaData()
+items = sa.Table("items", meta, sa.Column("id", sa.Integer, primary_key=True))
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> sa.Engine:
+    engine = db.create_engine(f"sqlite:///{tmp_path}/t.sqlite3")
+    meta.create_all(engine)
+    return engine
+
+
+def insert(number: int, fail: bool = False) -> db.Callable[[Connection], int]:
+    def work(connection: Connection) -> int:
+        connection.execute(items.insert().values(id=number))
+        if fail:
+            raise Conflict("NO", "refused after its insert")
+        return number
+
+    return work
+
+
+async def test_a_failing_job_is_rolled_back_alone(engine: sa.Engine) -> None:
+    syncs: list[int] = []
+    writer = db.GroupWriter(engine, before_commit=lambda: syncs.append(1))
+    results = await asyncio.gather(*[writer.run(insert(n, fail=n == 7)) for n in range(20)], return_exceptions=True)
+    writer.close()
+    assert [r for r in results if not isinstance(r, Conflict)] == [n for n in range(20) if n != 7]
+    assert isinstance(results[7], Conflict)
+    stored = db.Reader(engine).run_now(lambda c: [row[0] for row in c.execute(sa.select(items.c.id))])
+    assert stored == [n for n in range(20) if n != 7]
+    assert 0 < len(syncs) < 20

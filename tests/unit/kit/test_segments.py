@@ -1,0 +1,40 @@
+"""Segments: what was appended is read back, a flipped byte is named, a torn tail loses only itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from srbench_kit.errors import DataLoss
+from srbench_kit.segments import SegmentWriter, read_frame, scan
+
+
+def test_frames_come_back_over_several_segments(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path, segment_bytes=1000)
+    frames = [bytes([n]) * (n * 30) for n in range(1, 20)]
+    places = [writer.append(frame) for frame in frames]
+    writer.close()
+    assert [read_frame(tmp_path, place) for place in places] == frames
+    assert len({place.segment for place in places}) > 1
+
+
+def test_a_flipped_byte_anywhere_in_a_frame_is_found(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path)
+    place = writer.append(b"evidence")
+    writer.close()
+    path = tmp_path / place.segment
+    whole = path.read_bytes()
+    for index in range(len(whole)):
+        path.write_bytes(whole[:index] + bytes([whole[index] ^ 1]) + whole[index + 1 :])
+        with pytest.raises(DataLoss, match="offset 0"):
+            read_frame(tmp_path, place)
+
+
+def test_a_torn_tail_loses_only_itself(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path)
+    first = writer.append(b"one")
+    writer.append(b"two")
+    writer.close()
+    path = tmp_path / first.segment
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [data for _, data in scan(path)] == [b"one"]
