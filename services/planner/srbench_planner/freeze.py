@@ -5,7 +5,6 @@ The checks run in the order of the protocol, so that the same manifest always gi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from srbench_kit.canonical import digest
@@ -106,7 +105,7 @@ class Freezer:
         frozen["limits"] = {key: bounds[key] for key in limits.ORDER}
         frozen["case_sha256"] = digest(list(cases))
         used = [spec for name, spec in specs.items() if name in _benchmarks_of(binding.cases)]
-        frozen["benchmark_weights"] = _weights(found, specs, used)
+        frozen["benchmark_weights"] = _weights(found, self._benchmarks, used)
         frozen["adapter_versions"] = _same(found, "adapter_versions", {spec.id: spec.adapter_version for spec in used})
         options = benchmark_options.frozen_options(found.get("benchmark_options"), specs)
         benchmark_options.check_references(
@@ -196,9 +195,9 @@ def _freeze_sampling(
     return frozen
 
 
-def _weights(found: dict[str, Json], specs: Mapping[str, BenchmarkSpec], used: list[BenchmarkSpec]) -> Json:
-    names = {spec.id for spec in used}
-    return _same(found, "benchmark_weights", {s.id: s.weight for s in specs.values() if s.builtin or s.id in names})
+def _weights(found: dict[str, Json], registered: Benchmarks, used: list[BenchmarkSpec]) -> Json:
+    shown = registered.built_in | {spec.id for spec in used}
+    return _same(found, "benchmark_weights", {name: s.weight for name, s in registered.specs.items() if name in shown})
 
 
 def _same(found: dict[str, Json], key: str, registered: dict[str, Json]) -> Json:

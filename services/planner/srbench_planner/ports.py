@@ -40,17 +40,18 @@ class BenchmarkSpec(Protocol):
     def requires_messages(self) -> bool:
         """Whether a case needs messages."""
 
-    @property
-    def builtin(self) -> bool:
-        """Whether it is one of the nine whose weights stand in every plan."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmarks:
+    """The registered benchmarks.
 
-class Benchmarks(Protocol):
-    """The registered benchmarks by id, in catalog order."""
+    Attributes:
+        specs: by id, in catalog order.
+        built_in: ids of those whose weights stand in every plan.
+    """
 
-    @property
-    def specs(self) -> Mapping[str, BenchmarkSpec]:
-        """The specifications."""
+    specs: Mapping[str, BenchmarkSpec]
+    built_in: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

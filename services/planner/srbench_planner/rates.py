@@ -14,12 +14,14 @@ class TargetLimits:
 
     Attributes:
         key: what makes it the same target in several runs.
+        output_tokens: what a request reserves of `tokens_per_minute` for its answer.
     """
 
     key: tuple[str, ...]
     max_concurrency: int | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    output_tokens: int = 0
 
 
 class Window:

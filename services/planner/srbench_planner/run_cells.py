@@ -86,19 +86,15 @@ class RunCells:
         run_id: str,
         matrix: CellMatrix,
         targets: Sequence[TargetLimits],
-        drivers: Sequence[str],
-        token_counts: Sequence[int] = (),
         concurrency: int,
         max_failed_cells: int,
         deadline: float,
     ) -> None:
-        """`drivers` holds the driver of each case, `token_counts` what it reserves; `deadline` is in the queue's seconds."""
+        """`deadline` is in the queue's seconds. Nothing can be leased before `build_lanes`."""
         self.number = number
         self.run_id = run_id
         self.matrix = matrix
         self.targets = targets
-        self.drivers = drivers
-        self._token_counts = token_counts
         self.concurrency = concurrency
         self.max_failed_cells = max_failed_cells
         self.deadline = deadline
@@ -124,6 +120,9 @@ class RunCells:
         for cell in range(len(matrix)):
             self.tallies[matrix.pair(cell)[1]].total += 1
         self._lanes: dict[tuple[int, str], Lane] = {}
+        self._ready = False
+        self._drivers: Sequence[str] = ()
+        self._token_counts: Sequence[int] = ()
 
     def restore(self, rows: Iterable[tuple[int, int, int, int | None, str | None]], expires: float) -> None:
         """Takes over saved rows (cell, state, token, holder, reason). Leases get until `expires` to be renewed."""
@@ -139,8 +138,10 @@ class RunCells:
         self.changed.clear()
         self.newly_failed.clear()
 
-    def build_lanes(self) -> None:
-        """Sorts the queued cells into lanes; before that nothing can be leased."""
+    def build_lanes(self, drivers: Sequence[str], token_counts: Sequence[int] = ()) -> None:
+        """Sorts the queued cells into lanes. Both hold one entry a case: its driver, and the prompt tokens it reserves."""
+        self._ready, self._drivers, self._token_counts = True, drivers, token_counts
+        self.parked.clear()
         for cell in range(len(self.matrix)):
             if self.states[cell] == CellState.QUEUED:
                 self._lane(cell).add(cell)
@@ -152,7 +153,8 @@ class RunCells:
 
     def token_count(self, cell: int) -> int:
         """Tokens that a cell reserves of its target's minute; 0 where no target has such a limit."""
-        return self._token_counts[self.matrix.pair(cell)[0]] if self._token_counts else 0
+        case, target = self.matrix.pair(cell)
+        return self._token_counts[case] + self.targets[target].output_tokens if self._token_counts else 0
 
     @property
     def total(self) -> int:
@@ -186,6 +188,8 @@ class RunCells:
         self.held.pop(cell, None)
         self.judged.discard(cell)
         self._move(cell, CellState.QUEUED, "")
+        if not self._ready:
+            return
         if park:
             self.parked.append(cell)
         else:
@@ -220,7 +224,7 @@ class RunCells:
 
     def _lane(self, cell: int) -> Lane:
         case, target = self.matrix.pair(cell)
-        key = (target, self.drivers[case])
+        key = (target, self._drivers[case])
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(*key)

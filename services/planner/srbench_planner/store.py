@@ -1,4 +1,4 @@
-"""The planner's tables. A cell's row is integers and, when it failed, one short word; it exists only once it was leased or ended."""
+"""The planner's tables. A cell's row is integers and a short word when it failed; it begins with the first lease."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ plans = sa.Table(
     sa.Column("cases_blob", sa.Text, nullable=False),
     # The frozen manifest without its cases.
     sa.Column("manifest", sa.Text, nullable=False),
+    # For a part of the matrix, the cells as 64-bit numbers; absent for the whole.
+    sa.Column("picked", sa.LargeBinary),
     # The serialized `Plan` that lists show, so that a page parses no manifest.
     sa.Column("summary", sa.LargeBinary, nullable=False),
     sa.Column("create_us", sa.BigInteger, nullable=False),

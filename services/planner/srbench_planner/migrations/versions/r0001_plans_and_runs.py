@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("case_sha256", sa.Text, nullable=False),
         sa.Column("cases_blob", sa.Text, nullable=False),
         sa.Column("manifest", sa.Text, nullable=False),
+        sa.Column("picked", sa.LargeBinary),
         sa.Column("summary", sa.LargeBinary, nullable=False),
         sa.Column("create_us", sa.BigInteger, nullable=False),
     )
