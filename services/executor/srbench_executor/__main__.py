@@ -17,7 +17,6 @@ from srbench_kit.errors import EXIT_CODES, InvalidInput, SrBenchError
 
 from srbench_executor.facts import FactStream
 from srbench_executor.grading import GradeStream
-from srbench_executor.runs import RunBook
 from srbench_executor.servicer import Executor
 from srbench_executor.spool import Spool
 from srbench_executor.worker import Worker
@@ -53,13 +52,11 @@ async def serve(listen: str, spool_folder: Path, capacity: int) -> None:
     planner, accounting, grader = (
         wire.channel(address, metadata) for address in (addresses.planner, addresses.accounting, addresses.grader)
     )
-    queue = WorkQueueServiceStub(planner)
     worker = Worker(
         spool,
         FactStream(AccountingServiceStub(accounting)),
         GradeStream(GraderServiceStub(grader)),
-        RunBook(queue),
-        queue,
+        WorkQueueServiceStub(planner),
         capacity,
     )
     server = serving.Server(listen)

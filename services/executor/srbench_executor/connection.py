@@ -131,7 +131,7 @@ class Connection:
     def on_message_complete(self) -> None:
         if self._informational:
             self._informational = False
-            self._headers = []
+            self._headers.clear()
         else:
             self._complete = True
 

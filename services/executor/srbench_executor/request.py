@@ -69,9 +69,8 @@ def endpoint(base_url: str) -> Endpoint:
     except ValueError as error:
         raise InvalidInput("BAD_BASE_URL", f"base_url is {base_url!r}: {error}", field="base_url") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput(
-            "BAD_BASE_URL", f"base_url is {base_url!r}; expected http:// or https:// and a host", field="base_url"
-        )
+        message = f"base_url is {base_url!r}; expected http:// or https:// and a host"
+        raise InvalidInput("BAD_BASE_URL", message, field="base_url")
     default = 443 if parts.scheme == "https" else 80
     shown = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return Endpoint(

@@ -7,6 +7,7 @@ import logging
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench.v1.work_queue_service_pb2_grpc import WorkQueueServiceStub
 
 from srbench_executor.activity import Activity
 from srbench_executor.call import Cut
@@ -30,7 +31,7 @@ class Worker:
     """All that one executor process does."""
 
     def __init__(
-        self, spool: Spool, facts: FactStream, grader: GradeStream, runs: RunBook, leasing_stub: object, capacity: int
+        self, spool: Spool, facts: FactStream, grader: GradeStream, queue: WorkQueueServiceStub, capacity: int
     ) -> None:
         self.capacity = capacity
         self.draining = False
@@ -39,9 +40,9 @@ class Worker:
         self._facts = facts
         self._grader = grader
         self._transports = Transports()
-        self._leasing = Leasing(leasing_stub, spool.executor_id, list(DRIVERS))  # type: ignore[arg-type]
+        self._leasing = Leasing(queue, spool.executor_id, list(DRIVERS))
         caller = Caller(facts, spool, self._transports)
-        self._cells = Cells(runs, caller, grader, facts, self._leasing)
+        self._cells = Cells(RunBook(queue), caller, grader, facts, self._leasing)
         self._held: dict[asyncio.Task[None], Cell] = {}
         self._changed = asyncio.Event()
         self.activity = Activity(spool.executor_id, facts, self._held.values)
@@ -63,26 +64,27 @@ class Worker:
 
     async def run(self, drain_s: float) -> None:
         """Works until cancelled, then finishes what is in hand for up to `drain_s` seconds and hands the rest back."""
-        async with _background(
-            self._facts.run(),
-            self._grader.run(),
-            self._leasing.deliver(),
-            self._leasing.renew(self._refs, self._told),
-            self.activity.run(),
-        ) as broken:
-            leasing = asyncio.ensure_future(self._lease())
-            try:
-                done, _ = await asyncio.wait([leasing, broken], return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            except asyncio.CancelledError:
-                self.drain()
-            finally:
-                leasing.cancel()
-                await asyncio.gather(leasing, return_exceptions=True)
+        background = [
+            asyncio.create_task(self._facts.run()),
+            asyncio.create_task(self._grader.run()),
+            asyncio.create_task(self._leasing.deliver()),
+            asyncio.create_task(self._leasing.renew(self._refs, self._told)),
+            asyncio.create_task(self.activity.run()),
+        ]
+        leasing = asyncio.create_task(self._lease())
+        try:
+            # None of them ever ends by itself: one that does has failed, and takes the process with it.
+            done, _ = await asyncio.wait([leasing, *background], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except asyncio.CancelledError:
+            self.drain()
+        finally:
+            await _cancelled(leasing)
             await self._finish(drain_s)
-        await self._transports.close()
-        self._spool.close()
+            await _cancelled(*background)
+            await self._transports.close()
+            self._spool.close()
 
     async def _lease(self) -> None:
         await replay(self._spool, self._facts)
@@ -145,23 +147,8 @@ class Worker:
             _log.warning("the planner did not take the last completions; it will ask accounting about them")
 
 
-class _background:
-    """Runs coroutines beside a block. Gives a future that is done when one of them fails; cancels them at the end."""
-
-    def __init__(self, *work: object) -> None:
-        self._tasks = [asyncio.ensure_future(part) for part in work]  # type: ignore[call-overload]
-
-    async def __aenter__(self) -> asyncio.Future[object]:
-        return asyncio.ensure_future(_first(self._tasks))
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def _first(tasks: list[asyncio.Task[None]]) -> None:
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        if not task.cancelled():
-            task.result()
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    """Cancels `tasks` and waits for their end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
