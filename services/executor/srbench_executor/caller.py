@@ -10,6 +10,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2

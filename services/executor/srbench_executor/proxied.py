@@ -88,7 +88,7 @@ class ProxiedTransport:
                 sending = True
                 listener.on_connected(opened_ns)
                 written.set_result(None)
-            elif event.endswith(".send_request_body.complete") and _is_post(info):
+            elif event.endswith(".send_request_body.complete") and sending:
                 listener.on_sent(time.monotonic_ns())
 
         origin = outgoing.origin
@@ -107,7 +107,7 @@ class ProxiedTransport:
                 await response.aclose()
         except httpx.HTTPError as error:
             if sending:
-                listener.on_end(False, [], "" if isinstance(error, httpx.NetworkError) else str(error))
+                listener.on_end(False, [], "" if _was_cut(error) else str(error))
             elif not written.done():
                 said = str(error) or type(error).__name__
                 reason = "tls_failed" if "SSL" in said or "certificate" in said.lower() else "connect_failed"
@@ -124,6 +124,11 @@ class ProxiedTransport:
             burst += 1
             listener.on_body(data, time.monotonic_ns(), False, burst)
         listener.on_end(True, [], "")
+
+
+def _was_cut(error: httpx.HTTPError) -> bool:
+    """Whether the connection was lost; httpx calls an early end a protocol error."""
+    return isinstance(error, httpx.NetworkError) or str(error).startswith(("peer closed", "Server disconnected"))
 
 
 def _is_post(info: Any) -> bool:
