@@ -6,7 +6,7 @@ In integer columns -1 is unknown; in float columns NaN is. Text is a code into a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Self, TypeAlias
 
@@ -79,9 +79,10 @@ class _Table:
     def take(self, rows: Ints | slice) -> Self:
         """The same columns for some rows."""
         taken: dict[str, Any] = {}
-        for field in fields(self):  # type: ignore[arg-type]
-            column = getattr(self, field.name)
-            taken[field.name] = column.take(rows) if isinstance(column, Labels) else column[rows]
+        names: tuple[str, ...] = self.__slots__
+        for name in names:
+            column = getattr(self, name)
+            taken[name] = column.take(rows) if isinstance(column, Labels) else column[rows]
         return type(self)(**taken)
 
 
@@ -165,6 +166,10 @@ class CallColumns(_Table):
 
     def __len__(self) -> int:
         return len(self.case)
+
+    def where(self, wanted: NDArray[np.bool_]) -> CallColumns:
+        """The rows that are `wanted`; the very same columns when all are."""
+        return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
     def observed_model(self) -> Labels:
         """The model that answered: the selected one, or the answer's own name once the call completed."""

@@ -134,9 +134,10 @@ def compare(baseline: RunFigures, candidate: RunFigures) -> ComparisonReport:
     best = min(tied, key=_by_known_spend)
     ineligible = ineligible_reason(tied, baseline.report.facts.cost_policy, candidate.report.facts.cost_policy)
     layout = _Layout.of(baseline.plan)
-    first = layout.right(baseline, best.id, baseline.plan)
+    first = _right(baseline, best.id)[layout.order]
     targets = candidate.report.summary.targets
-    differences = np.stack([layout.right(candidate, row.id, baseline.plan) - first for row in targets])
+    places = layout.places(candidate.plan, baseline.plan)
+    differences = np.stack([_right(candidate, row.id)[places] - first for row in targets])
     strata = Strata(differences, layout.sizes, layout.weights)
     intervals = released_interval(strata)
     radius = hoeffding_radius(layout.weights, layout.sizes)
@@ -194,16 +195,10 @@ class _Layout:
             exact_weights=exact,
         )
 
-    def right(self, side: RunFigures, target_id: str, baseline_plan: PlanColumns) -> Ints:
-        """1 where the target has the case right, else 0, in this order of cases."""
-        target = list(side.plan.target_ids).index(target_id)
-        outcomes = side.outcomes
-        own = np.zeros(len(side.plan.case_ids), dtype=np.int64)
-        own[outcomes.case[(outcomes.target == target) & (outcomes.end == CellEnd.DONE) & (outcomes.correct == 1)]] = 1
-        if side.plan.case_ids is not baseline_plan.case_ids:
-            place = {case: index for index, case in enumerate(side.plan.case_ids)}
-            return own[[place[baseline_plan.case_ids[index]] for index in self.order.tolist()]]
-        return own[self.order]
+    def places(self, own: PlanColumns, baseline: PlanColumns) -> Ints:
+        """Where each case, in this order, stands in a plan of the same cases."""
+        place = {case: index for index, case in enumerate(own.case_ids)}
+        return np.array([place[baseline.case_ids[index]] for index in self.order.tolist()], dtype=np.int64)
 
     def quality(self, differences: Ints) -> Fraction:
         """The weighted mean difference, exactly."""
@@ -211,6 +206,14 @@ class _Layout:
         sums = [int(differences[end - size : end].sum()) for end, size in zip(ends, self.sizes, strict=True)]
         shares = zip(self.exact_weights, sums, self.sizes, strict=True)
         return sum((weight * Fraction(total, size) for weight, total, size in shares), Fraction(0))
+
+
+def _right(side: RunFigures, target_id: str) -> Ints:
+    """1 where the target has the case right, else 0, in the order of its own plan."""
+    outcomes, target = side.outcomes, list(side.plan.target_ids).index(target_id)
+    right = np.zeros(len(side.plan.case_ids), dtype=np.int64)
+    right[outcomes.case[(outcomes.target == target) & (outcomes.end == CellEnd.DONE) & (outcomes.correct == 1)]] = 1
+    return right
 
 
 def _comparison(
@@ -314,8 +317,10 @@ def _check_over(side: RunFigures) -> None:
 
 def _same_cases(side: RunFigures) -> frozenset[str]:
     """The cases that every target of the run plans; empty when they do not all plan the same, or plan none."""
-    planned = np.unique(side.plan.cell_case)
-    cells = np.unique(side.plan.cell_target * len(side.plan.case_ids) + side.plan.cell_case)
-    if len(cells) != len(planned) * len(side.plan.target_ids):
+    plan = side.plan
+    seen = np.zeros((len(plan.target_ids), len(plan.case_ids)), dtype=bool)
+    seen[plan.cell_target, plan.cell_case] = True
+    planned = seen.any(axis=0)
+    if not seen[:, planned].all():
         return frozenset()
-    return frozenset(side.plan.case_ids[index] for index in planned.tolist())
+    return frozenset(plan.case_ids[index] for index in np.flatnonzero(planned).tolist())

@@ -77,7 +77,7 @@ def _detected(counts: Counts, *, router: bool) -> Shape:
         layout = Layout.EXCLUSIVE if _total_is(counts, base, exclusive=True) else Layout.INCLUSIVE
         return Shape(layout=layout, base=base, write_free=write_free)
     # Bare `input_tokens` and `output_tokens` are Anthropic's, unless a total stands beside them: Anthropic gives none.
-    if counts.named & _ANTHROPIC_NAMES or not counts.total.reported:
+    if counts.named & _ANTHROPIC_NAMES or (counts.input.reported and not counts.total.reported):
         return Shape(layout=Layout.EXCLUSIVE, base=base)
     return Shape(layout=Layout.INCLUSIVE, base=base, write_free=write_free)
 

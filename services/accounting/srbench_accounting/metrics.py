@@ -95,12 +95,14 @@ class Scope:
     Attributes:
         planned: planned cells.
         subject_latency_s: for each outcome the sum of its subject calls' times, or its own time when it has none.
+        covered: planned cells with at least one subject call.
         calls: calls that an endpoint accepted; offers that were provably not accepted are no calls.
     """
 
     target_id: str
     benchmark: str | None
     planned: int
+    covered: int
     outcomes: OutcomeColumns
     subject_latency_s: Floats
     calls: CallColumns
@@ -111,11 +113,11 @@ def measure(scope: Scope) -> Metrics:
     """Every figure of a live run's scope. Formulas: `docs/compatibility.md` and the fields of `srbench.v1.Metrics`."""
     outcomes = scope.outcomes
     is_subject = scope.calls.role == Role.SUBJECT
-    subject = scope.calls.take(np.flatnonzero(is_subject))
+    subject = scope.calls.where(is_subject)
     done = outcomes.end == CellEnd.DONE
     completed, scored = int(done.sum()), int((done & (outcomes.correct >= 0)).sum())
     correct = int((done & (outcomes.correct == 1)).sum())
-    covered = len(np.unique(subject.case)) == scope.planned
+    covered = scope.covered == scope.planned
     cost = sum_if_known(subject.cost) if covered else None
     wait = percentiles(outcomes.queue_wait_s, 0.5, 0.95)
     latency = percentiles(scope.subject_latency_s[done], 0.5, 0.95)

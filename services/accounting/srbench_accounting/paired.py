@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import comb
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
@@ -27,8 +28,8 @@ def mcnemar_mid_p(only_first: int, only_second: int) -> float:
     """
     trials, fewer = only_first + only_second, min(only_first, only_second)
     if only_first == only_second:
-        return float(1 - Fraction(_binomial_point(trials, fewer), 2 * 2**trials)) if trials else 1.0
-    tail = 2 * _binomial_tail(trials, fewer) - _binomial_point(trials, fewer)
+        return float(1 - Fraction(comb(trials, fewer), 2 * 2**trials)) if trials else 1.0
+    tail = 2 * _binomial_tail(trials, fewer) - comb(trials, fewer)
     return float(Fraction(tail, 2**trials))
 
 
@@ -53,7 +54,3 @@ def _binomial_tail(trials: int, most: int) -> int:
         term = term * (trials - k) // (k + 1)
         total += term
     return total
-
-
-def _binomial_point(trials: int, k: int) -> int:
-    return _binomial_tail(trials, k) - (_binomial_tail(trials, k - 1) if k else 0)

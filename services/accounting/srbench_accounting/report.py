@@ -128,7 +128,7 @@ def make_report(facts: RunFacts, plan: PlanColumns, outcomes: OutcomeColumns, ca
         outcomes: at most one a planned cell.
         calls: in the order of dispatch; offers that were provably not accepted are left out here.
     """
-    calls = calls.take(np.flatnonzero(calls.end != CallEnd.NOT_ACCEPTED))
+    calls = calls.where(calls.end != CallEnd.NOT_ACCEPTED)
     tables = _sorted(plan, outcomes, calls)
     targets: list[Metrics] = []
     rows: list[Metrics] = []
@@ -154,6 +154,7 @@ class _Tables:
 
     benchmark_names: tuple[str, ...]
     cell_keys: Ints
+    covered_keys: Ints
     outcomes: OutcomeColumns
     subject_latency_s: Floats
     outcome_keys: Ints
@@ -174,11 +175,12 @@ class _Tables:
         def rows(keys: Ints) -> slice:
             return slice(int(np.searchsorted(keys, first)), int(np.searchsorted(keys, last)))
 
-        planned, outcomes = rows(self.cell_keys), rows(self.outcome_keys)
+        planned, covered, outcomes = rows(self.cell_keys), rows(self.covered_keys), rows(self.outcome_keys)
         return Scope(
             target_id=plan.target_ids[target],
             benchmark=None if benchmark is None else self.benchmark_names[benchmark],
             planned=planned.stop - planned.start,
+            covered=covered.stop - covered.start,
             outcomes=self.outcomes.take(outcomes),
             subject_latency_s=self.subject_latency_s[outcomes],
             calls=self.calls.take(rows(self.call_keys)),
@@ -196,7 +198,7 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> 
     outcome_keys, call_keys = keys(outcomes.target, outcomes.case), keys(calls.target, calls.case)
     outcome_order, call_order = np.argsort(outcome_keys, kind="stable"), np.argsort(call_keys, kind="stable")
     outcomes, calls = outcomes.take(outcome_order), calls.take(call_order)
-    subject = calls.take(np.flatnonzero(calls.role == Role.SUBJECT))
+    subject = calls.where(calls.role == Role.SUBJECT)
     # Cells are numbered by target, benchmark and case, so that a scope's cells are neighbours, too.
     subject_cell = keys(subject.target, subject.case) * case_count + subject.case
     outcome_cell = outcome_keys[outcome_order] * case_count + outcomes.case
@@ -205,6 +207,7 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> 
     return _Tables(
         benchmark_names=names,
         cell_keys=np.sort(keys(plan.cell_target, plan.cell_case)),
+        covered_keys=np.unique(subject_cell) // max(case_count, 1),
         outcomes=outcomes,
         subject_latency_s=_subject_latency(outcomes, outcome_cell, subject, subject_cell),
         outcome_keys=outcome_keys[outcome_order],

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -95,7 +96,7 @@ def slow_continuity(rows: list[Row], calls: list[Row]) -> Row:
             continue
         seen = [call["selected_model"] or (call["model"] if call["status"] == "completed" else None) for call in own]
         models = [model for model in seen if model]
-        switches = sum(a != b for a, b in zip(models, models[1:], strict=False))
+        switches = sum(a != b for a, b in itertools.pairwise(models))
         decisions = {call["decision"] for call in own if call["decision"]}
         right = row["status"] == "completed" and row["correct"] is True
         tasks.append((switches, right, len(seen) - len(models), len(decisions) > 1))
