@@ -71,6 +71,13 @@ class SegmentWriter:
             os.fdatasync(self._file)
             self._dirty = False
 
+    def abandon(self) -> None:
+        """Leaves the segment as it is, not synced; the next frame begins a new one. For after a failed `sync`."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self._dirty = False
+
     def close(self) -> None:
         """Syncs and closes the segment."""
         if self._file is not None:
