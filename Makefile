@@ -17,6 +17,7 @@ $(VENV)/.installed: pyproject.toml
 
 proto: install ## Regenerates the committed stubs from proto/
 	$(PY) -m grpc_tools.protoc $(STUBS) --python_out=proto --grpc_python_out=proto --mypy_out=quiet:proto --mypy_grpc_out=quiet:proto proto/srbench/v1/*.proto
+	$(PY) gateway/tools/proto_comments.py
 
 proto-check: install ## Fails when the committed stubs are not what proto/ makes
 	rm -rf build/proto && mkdir -p build/proto
