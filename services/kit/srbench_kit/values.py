@@ -6,20 +6,31 @@ from typing import TypeAlias
 
 from srbench.v1 import value_pb2 as pb
 
+from srbench_kit.errors import InvalidInput
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+# Protobuf parsers refuse messages nested deeper than 100. An array is two messages, an object three; ten are left
+# for the messages around the value.
+_MAX_WIRE_DEPTH = 90
 
 
 def to_value(json: Json) -> pb.Value:
-    """The message that holds `json`. Raises `TypeError` for anything that is not JSON."""
+    """The message that holds `json`.
+
+    Raises: `InvalidInput` (`TOO_DEEP`) when it is nested deeper than messages may be: 30 objects or 45 arrays;
+    `TypeError` for anything that is not JSON.
+    """
     value = pb.Value()
     fill_value(value, json)
     return value
 
 
-def fill_value(value: pb.Value, json: Json) -> None:
-    """Writes `json` into an empty message in place."""
+def fill_value(value: pb.Value, json: Json, depth: int = 0) -> None:
+    """Writes `json` into an empty message in place. `depth` counts the messages around it."""
+    if depth > _MAX_WIRE_DEPTH:
+        raise InvalidInput("TOO_DEEP", "a JSON value is nested deeper than 30 objects or 45 arrays")
     match json:
         case None:
             pass
@@ -39,13 +50,13 @@ def fill_value(value: pb.Value, json: Json) -> None:
             value.list_value.SetInParent()
             items = value.list_value.items
             for item in json:
-                fill_value(items.add(), item)
+                fill_value(items.add(), item, depth + 2)
         case dict():
             value.object_value.SetInParent()
             members = value.object_value.members
             for key, item in json.items():
                 member = members.add(key=key)
-                fill_value(member.value, item)
+                fill_value(member.value, item, depth + 3)
         case _:
             raise TypeError(f"not a JSON value: {type(json).__name__}")
 
