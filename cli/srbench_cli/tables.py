@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +19,8 @@ from srbench_kit.values import from_value
 from srbench_cli import figures
 from srbench_cli.terminal import json_text, many_lines, one_line
 
+# Columns of things that people copy or compare; the others give way where a terminal is narrow.
+_WHOLE = frozenset({"run", "call", "id", "job", "status", "state", "created", "frozen", "95 % interval"})
 _STYLES = {
     "completed": "green",
     "done": "green",
@@ -39,11 +41,13 @@ def state(name: str | None) -> Text:
     return cell(name or "", _STYLES.get(name or "", ""))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", right: Sequence[str] = ()) -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:
     """A table with `columns`; those named in `right` are numbers."""
-    built = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    built = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold underline")
     for name in columns:
-        built.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        # Numbers fold rather than lose digits.
+        built.add_column(name, justify=justify, overflow="fold", no_wrap=name in _WHOLE, min_width=min(len(name), 7))
     for row in rows:
         built.add_row(*(item if isinstance(item, Text) else cell(item) for item in row))
     return built
@@ -64,7 +68,7 @@ def when(stamp: Timestamp) -> str:
     if not stamp.seconds:
         return ""
     found = datetime.datetime.fromtimestamp(stamp.seconds, datetime.UTC).astimezone()
-    return found.strftime("%Y-%m-%d %H:%M:%S")
+    return found.strftime("%Y-%m-%d %H:%M")
 
 
 def catalog(found: planner_pb.Catalog) -> RenderableType:
@@ -167,12 +171,12 @@ def plan(found: plan_pb2.Plan) -> RenderableType:
 def runs(found: Iterable[planner_pb.Run]) -> RenderableType:
     """Runs, newest first."""
     rows = [
-        (item.id, state(item.status), item.plan.name, item.plan.mode,
-         f"{item.progress.completed + item.progress.failed}/{item.progress.total}", item.progress.failed,
-         ", ".join(target.id for target in item.plan.targets), when(item.create_time), item.reason)
+        (item.id, state(item.status), f"{item.progress.completed + item.progress.failed}/{item.progress.total}",
+         item.progress.failed, when(item.create_time), item.plan.name,
+         ", ".join(target.id for target in item.plan.targets))
         for item in found
     ]  # fmt: skip
-    columns = ("run", "status", "name", "mode", "done", "failed", "targets", "created", "reason")
+    columns = ("run", "status", "done", "failed", "created", "name", "targets")
     return table(columns, rows, right=("done", "failed"))
 
 

@@ -101,3 +101,7 @@ def main() -> None:
         program()
         sys.exit(0)
     sys.exit(guarded(vllm_sr, sys.argv[1:], "vllm-sr"))
+
+
+if __name__ == "__main__":
+    main()

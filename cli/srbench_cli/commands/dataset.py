@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import click
 from srbench.v1 import planner_service_pb2 as pb
+from srbench_kit import views
 from srbench_kit.errors import InvalidInput
-from srbench_kit.jsonview import to_json
 from srbench_kit.values import Json
 
 from srbench_cli import manifests, printing, tables
@@ -60,10 +60,10 @@ def prepare(
     )
     job = session.door.call(session.door.planner.CreateDatasetPreparation, request, SLOW_CALL_TIMEOUT_S)
     if no_wait:
-        printing.show({"preparation": to_json(job)}, lambda: tables.preparations([job]), as_json=session.as_json)
+        printing.show({"preparation": views.preparation(job)}, lambda: tables.preparations([job]), as_json=session.as_json)
         return
     frozen = wait_for_dataset(session, job)
-    printing.show(to_json(frozen), lambda: tables.dataset(frozen), as_json=session.as_json)
+    printing.show(views.dataset(frozen), lambda: tables.dataset(frozen), as_json=session.as_json)
 
 
 def wait_for_dataset(session: Session, job: pb.DatasetPreparation) -> pb.Dataset:
@@ -90,12 +90,8 @@ def options(session: Session) -> None:
     """Shows what can be prepared, with the number of cases by profile."""
     found = session.door.call(session.door.planner.GetCatalog, pb.GetCatalogRequest())
     benchmarks = [item for item in found.benchmarks if item.available]
-    shown: dict[str, Json] = {
-        "benchmarks": [to_json(item) for item in benchmarks],
-        "profiles": [to_json(profile) for profile in found.profiles],
-    }
     available = pb.Catalog(benchmarks=benchmarks, profiles=found.profiles)
-    printing.show(shown, lambda: tables.catalog(available), as_json=session.as_json)
+    printing.show(views.preparation_options(found), lambda: tables.catalog(available), as_json=session.as_json)
 
 
 def all_datasets(door: FrontDoor) -> Iterator[pb.Dataset]:
@@ -111,7 +107,7 @@ def all_datasets(door: FrontDoor) -> Iterator[pb.Dataset]:
 
 def _show_list(session: Session) -> None:
     found = list(all_datasets(session.door))
-    shown: dict[str, Json] = {"datasets": [to_json(item) for item in found]}
+    shown: dict[str, Json] = {"datasets": [views.dataset(item) for item in found]}
     printing.show(shown, lambda: tables.datasets(found), as_json=session.as_json)
 
 
@@ -134,7 +130,7 @@ def show(session: Session, dataset_id: str | None) -> None:
         return
     request = pb.GetDatasetRequest(id=dataset_id_of(dataset_id))
     found = session.door.call(session.door.planner.GetDataset, request)
-    printing.show(to_json(found), lambda: tables.dataset(found), as_json=session.as_json)
+    printing.show(views.dataset(found), lambda: tables.dataset(found), as_json=session.as_json)
 
 
 def dataset_id_of(name: str) -> str:
@@ -157,7 +153,7 @@ def combine(session: Session, datasets: tuple[str, ...], benchmarks: tuple[str, 
     """Joins datasets, named by id or manifest file, into one."""
     request = pb.ComposeDatasetsRequest(dataset_ids=[dataset_id_of(name) for name in datasets], benchmarks=benchmarks)
     found = session.door.call(session.door.planner.ComposeDatasets, request, SLOW_CALL_TIMEOUT_S)
-    printing.show(to_json(found), lambda: tables.dataset(found), as_json=session.as_json)
+    printing.show(views.dataset(found), lambda: tables.dataset(found), as_json=session.as_json)
 
 
 @dataset.command()
@@ -180,7 +176,8 @@ def cases(session: Session, dataset_id: str, benchmark: str, category: str, quer
         query=query,
     )
     found = session.door.call(session.door.planner.ListDatasetCases, request)
-    printing.show(to_json(found), lambda: tables.cases(found), as_json=session.as_json)
+    shown: dict[str, Json] = views.plain(found) | {"cases": [views.dataset_case(item) for item in found.cases]}
+    printing.show(shown, lambda: tables.cases(found), as_json=session.as_json)
     if found.HasField("next_cursor"):
         printing.notice(f"more with --after {found.next_cursor}")
 
@@ -194,8 +191,8 @@ def preparations(session: Session, preparation_id: str | None) -> None:
     door = session.door
     if preparation_id is not None:
         job = door.call(door.planner.GetDatasetPreparation, pb.GetDatasetPreparationRequest(id=preparation_id))
-        printing.show({"preparation": to_json(job)}, lambda: tables.preparations([job]), as_json=session.as_json)
+        printing.show({"preparation": views.preparation(job)}, lambda: tables.preparations([job]), as_json=session.as_json)
         return
     found = door.call(door.planner.ListDatasetPreparations, pb.ListDatasetPreparationsRequest())
-    shown: dict[str, Json] = {"preparations": [to_json(job) for job in found.preparations]}
+    shown: dict[str, Json] = {"preparations": [views.preparation(job) for job in found.preparations]}
     printing.show(shown, lambda: tables.preparations(found.preparations), as_json=session.as_json)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 from srbench.v1 import planner_service_pb2 as pb
-from srbench_kit.values import from_value, to_value
+from srbench_kit import views
+from srbench_kit.values import to_value
 
-from srbench_cli import manifests, printing, tables, views
+from srbench_cli import manifests, printing, tables
 from srbench_cli.context import Session, pass_session, shared_options
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 
@@ -24,5 +25,6 @@ def plan(session: Session, manifest: str, output: Path | None) -> None:
     document = manifests.read_manifest(manifest, Path.cwd())
     request = pb.FreezePlanRequest(manifest=to_value(document))
     found = session.door.call(session.door.planner.FreezePlan, request, SLOW_CALL_TIMEOUT_S)
-    printing.write_json(output, from_value(found.manifest))
-    printing.show(views.plan_json(found), lambda: tables.plan(found), as_json=session.as_json)
+    shown = views.plan_checked(found)
+    printing.write_json(output, shown["manifest"])
+    printing.show(shown, lambda: tables.plan(found), as_json=session.as_json)

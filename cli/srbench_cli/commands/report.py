@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from srbench_kit.jsonview import to_json
+from srbench_kit import views
 
 from srbench_cli import printing
 from srbench_cli.commands.run import get_report
@@ -23,6 +23,6 @@ def report(session: Session, run_id: str, output: Path | None) -> None:
 
     printing.check_new_file(output)
     found = get_report(session, run_id)
-    shown = to_json(found)
+    shown = views.report(found)
     printing.write_json(output, shown)
     printing.show(shown, lambda: report_table.report(found), as_json=session.as_json)

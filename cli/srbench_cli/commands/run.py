@@ -8,12 +8,12 @@ import click
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import report_pb2
+from srbench_kit import views
 from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.ids import uuid7_hex
-from srbench_kit.jsonview import to_json
 from srbench_kit.values import Json, to_value
 
-from srbench_cli import manifests, printing, tables, views, watch
+from srbench_cli import manifests, printing, tables, watch
 from srbench_cli.context import Session, pass_session, shared_options
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 
@@ -37,7 +37,9 @@ def run(session: Session, manifest: str, detach: bool, idempotency_key: str | No
         raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"--idempotency-key must have 1 to {MAX_KEY_CHARS} characters")
     started = start(session, manifests.read_manifest(manifest, Path.cwd()), idempotency_key)
     if detach:
-        printing.show(views.run_json(started), lambda: tables.run(started), as_json=session.as_json)
+        printing.show(
+            views.run(started, views.frozen_manifest(started)), lambda: tables.run(started), as_json=session.as_json
+        )
         return
     ended = wait(session, started)
     show_report(session, ended)
@@ -80,7 +82,7 @@ def show_report(session: Session, ended: pb.Run) -> report_pb2.Report:
     from srbench_cli import report_table
 
     report = get_report(session, ended.id)
-    printing.show(to_json(report), lambda: report_table.report(report), as_json=session.as_json)
+    printing.show(views.report(report), lambda: report_table.report(report), as_json=session.as_json)
     fault = incompleteness(ended, report)
     if fault:
         printing.print_error("RUN_INCOMPLETE", fault)

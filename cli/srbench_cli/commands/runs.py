@@ -7,9 +7,10 @@ from itertools import islice
 
 import click
 from srbench.v1 import planner_service_pb2 as pb
+from srbench_kit import views
 from srbench_kit.values import Json
 
-from srbench_cli import printing, tables, views
+from srbench_cli import printing, tables
 from srbench_cli.context import Session, pass_session, shared_options
 from srbench_cli.front_door import FrontDoor
 
@@ -38,7 +39,7 @@ def runs(session: Session, status: str, query: str, limit: int | None) -> None:
     """Lists runs, newest first."""
     page_size = min(limit or PAGE, PAGE)
     found = list(islice(all_runs(session.door, status=status, query=query, page_size=page_size), limit))
-    shown: dict[str, Json] = {"runs": [views.run_summary_json(run) for run in found]}
+    shown: dict[str, Json] = {"runs": [views.run_row(run) for run in found]}
     printing.show(shown, lambda: tables.runs(found), as_json=session.as_json)
 
 
@@ -49,4 +50,4 @@ def runs(session: Session, status: str, query: str, limit: int | None) -> None:
 def cancel(session: Session, run_id: str) -> None:
     """Stops a run and keeps all its evidence."""
     found = session.door.call(session.door.planner.CancelRun, pb.CancelRunRequest(id=run_id))
-    printing.show(views.run_json(found), lambda: tables.run(found), as_json=session.as_json)
+    printing.show(views.run(found, views.frozen_manifest(found)), lambda: tables.run(found), as_json=session.as_json)

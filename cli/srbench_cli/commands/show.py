@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import click
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit import pages, views
 from srbench_kit.errors import InvalidInput
-from srbench_kit.jsonview import to_json
 from srbench_kit.values import Json
 
-from srbench_cli import printing, tables, views
+from srbench_cli import printing, tables
 from srbench_cli.context import Session, pass_session, shared_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 MAX_PAGE = 500
 
@@ -44,67 +50,88 @@ def show(
         raise InvalidInput("ONE_VIEW", "choose one of --results, --calls, --events, --cells and --call-id")
     if active and not calls:
         raise InvalidInput("ONE_VIEW", "--active needs --calls")
-    # Released clients begin with 0; page tokens begin with nothing.
-    token = "" if after == "0" else after
     if call_id is not None:
         _call(session, run_id, call_id)
     elif results:
-        _results(session, run_id, token, limit)
+        _results(session, run_id, _number(after), limit)
     elif calls:
-        _calls(session, run_id, token, limit, active)
+        _calls(session, run_id, _number(after), limit, active)
     elif events:
-        _events(session, run_id, after, limit)
+        _events(session, run_id, _number(after), limit)
     elif cells:
-        _cells(session, run_id, token, limit)
+        _cells(session, run_id, after, limit)
     else:
         # The manifest is for programs; on a terminal the summary is enough.
         request = planner_pb.GetRunRequest(id=run_id, summary=not printing.wants_json(session.as_json))
         found = session.door.call(session.door.planner.GetRun, request)
-        printing.show(views.run_json(found), lambda: tables.run(found), as_json=session.as_json)
+        printing.show(views.run(found, views.frozen_manifest(found)), lambda: tables.run(found), as_json=session.as_json)
 
 
-def _paged(shown: dict[str, Json], limit: int) -> dict[str, Json]:
-    """A page with its cursor under the name that released clients know; null at the end."""
-    shown["next_cursor"] = shown.pop("next_page_token") or None
-    return shown | {"limit": limit}
+def _number(after: str) -> int:
+    """`--after` of the views that page by numbers."""
+    if not (after.isascii() and after.isdigit() and len(after) < 19):
+        raise InvalidInput(
+            "BAD_AFTER", f"--after is {after!r}; expected the number that the page before called next_cursor"
+        )
+    return int(after)
 
 
-def _more(token: str) -> None:
-    if token:
-        printing.notice(f"more with --after {token}")
+def _page(session: Session, shown: dict[str, Json], table: Callable[[], RenderableType]) -> None:
+    """Prints a page and, for people, where the next one begins."""
+    printing.show(shown, table, as_json=session.as_json)
+    if shown["next_cursor"] is not None:
+        printing.notice(f"more with --after {shown['next_cursor']}")
 
 
 def _call(session: Session, run_id: str, call_id: str) -> None:
     request = accounting_pb.GetCallRequest(run_id=run_id, call_id=call_id)
     found = session.door.call(session.door.accounting.GetCall, request)
-    printing.show(to_json(found), lambda: tables.call(found), as_json=session.as_json)
+    printing.show(views.plain(found), lambda: tables.call(found), as_json=session.as_json)
 
 
-def _results(session: Session, run_id: str, token: str, limit: int) -> None:
-    request = accounting_pb.ListOutcomesRequest(run_id=run_id, page_size=limit, page_token=token)
+def _results(session: Session, run_id: str, after: int, limit: int) -> None:
+    request = accounting_pb.ListOutcomesRequest(run_id=run_id, page_size=limit, page_token=pages.from_number(after))
     found = session.door.call(session.door.accounting.ListOutcomes, request)
-    printing.show(_paged(to_json(found), limit), lambda: tables.outcomes(found), as_json=session.as_json)
-    _more(found.next_page_token)
+    shown: dict[str, Json] = {
+        "results": [views.plain(item) for item in found.results],
+        "total": found.total,
+        "limit": limit,
+        "next_cursor": pages.as_number(found.next_page_token),
+    }
+    _page(session, shown, lambda: tables.outcomes(found))
 
 
-def _calls(session: Session, run_id: str, token: str, limit: int, active: bool) -> None:
+def _calls(session: Session, run_id: str, after: int, limit: int, active: bool) -> None:
+    token = pages.from_number(after)
     request = accounting_pb.ListCallsRequest(run_id=run_id, page_size=limit, page_token=token, active=active)
     found = session.door.call(session.door.accounting.ListCalls, request)
-    printing.show(_paged(to_json(found), limit), lambda: tables.calls(found), as_json=session.as_json)
-    _more(found.next_page_token)
+    shown: dict[str, Json] = {
+        "calls": [views.call_row(item) for item in found.calls],
+        "total": found.total,
+        "limit": limit,
+        "next_cursor": pages.as_number(found.next_page_token),
+    }
+    _page(session, shown, lambda: tables.calls(found))
 
 
-def _events(session: Session, run_id: str, after: str, limit: int) -> None:
-    if not (after.isascii() and after.isdigit()):
-        raise InvalidInput("BAD_AFTER", f"--after is {after!r}; with --events it is the sequence of the last event seen")
-    request = planner_pb.ListRunEventsRequest(run_id=run_id, after=int(after), page_size=limit)
+def _events(session: Session, run_id: str, after: int, limit: int) -> None:
+    request = planner_pb.ListRunEventsRequest(run_id=run_id, after=after, page_size=limit)
     found = session.door.call(session.door.planner.ListRunEvents, request)
-    printing.show(to_json(found), lambda: tables.events(found), as_json=session.as_json)
-    _more(str(found.events[-1].seq) if found.has_more and found.events else "")
+    shown: dict[str, Json] = {
+        "events": [views.event(item) for item in found.events],
+        "has_more": found.has_more,
+        "next_cursor": found.events[-1].seq if found.has_more and found.events else None,
+    }
+    _page(session, shown, lambda: tables.events(found))
 
 
-def _cells(session: Session, run_id: str, token: str, limit: int) -> None:
-    request = planner_pb.ListCellsRequest(run_id=run_id, page_size=limit, page_token=token)
+def _cells(session: Session, run_id: str, after: str, limit: int) -> None:
+    # Page tokens begin with nothing, the option with 0.
+    request = planner_pb.ListCellsRequest(run_id=run_id, page_size=limit, page_token="" if after == "0" else after)
     found = session.door.call(session.door.planner.ListCells, request)
-    printing.show(_paged(to_json(found), limit), lambda: tables.cells(found), as_json=session.as_json)
-    _more(found.next_page_token)
+    shown: dict[str, Json] = {
+        "cells": [views.plain(item) for item in found.cells],
+        "limit": limit,
+        "next_cursor": found.next_page_token or None,
+    }
+    _page(session, shown, lambda: tables.cells(found))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 from srbench.v1 import planner_service_pb2 as pb
+from srbench_kit import views
 from srbench_kit.values import Json, to_value
 
-from srbench_cli import manifests, printing, tables, views
+from srbench_cli import manifests, printing, tables
 from srbench_cli.context import Session, pass_session, shared_options
 
 
@@ -21,7 +22,11 @@ def target() -> None:
 def list_(session: Session) -> None:
     """Lists the registered targets."""
     found = session.door.call(session.door.planner.ListTargets, pb.ListTargetsRequest())
-    printing.show(views.targets_json(found), lambda: tables.targets(found.targets), as_json=session.as_json)
+    printing.show(
+        {"targets": [views.target(item) for item in found.targets]},
+        lambda: tables.targets(found.targets),
+        as_json=session.as_json,
+    )
 
 
 @target.command()
@@ -32,5 +37,5 @@ def register(session: Session, source: str) -> None:
     """Replaces the registry by a file; nothing changes when any target is invalid."""
     request = pb.RegisterTargetsRequest(document=to_value(manifests.read_document(source)))
     found = session.door.call(session.door.planner.RegisterTargets, request)
-    shown: dict[str, Json] = views.targets_json(found) | {"registered": len(found.targets)}
+    shown: dict[str, Json] = {"targets": [views.target(item) for item in found.targets], "registered": len(found.targets)}
     printing.show(shown, lambda: tables.targets(found.targets), as_json=session.as_json)
