@@ -14,6 +14,8 @@ from pathlib import Path
 
 from srbench_kit.errors import InvalidInput
 
+from srbench_cli.service_files import store_id
+
 # Without these a Python process, its certificates and its temporary files are not found.
 _PLAIN = frozenset(
     {
@@ -65,17 +67,19 @@ class StackOptions:
         capacity: most cells an executor holds at once.
         token: what callers must show; empty means none.
         store_identity: the `store_id` to report instead of the store's own; empty means its own.
-        drain_s: how long a process may take to finish its work before it is killed, in seconds.
+        drain_s: how long calls in flight may take to end when the stack stops, in seconds.
+        settle_s: how long a process may take beyond that before it is killed, in seconds.
     """
 
     store: Path
     host: str = "127.0.0.1"
     port: int = 8090
     executors: int = 1
-    capacity: int = 256
+    capacity: int = 1024
     token: str = ""
     store_identity: str = ""
     drain_s: float = 30.0
+    settle_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,17 +171,17 @@ def children(
             Child(
                 name=f"executor-{number}",
                 argv=_module("srbench_executor", *arguments),
-                environment=executor_environment(environment) | wiring,
+                environment=executor_environment(environment) | wiring | {"SR_BENCH_DRAIN_S": str(options.drain_s)},
                 stop_order=1,
                 socket=address.removeprefix("unix:"),
             )
         )
-    identity = ("--store-identity", options.store_identity) if options.store_identity else ()
+    identity = options.store_identity or store_id(store)
     token = {"SR_BENCH_TOKEN": options.token} if options.token else {}
     found.append(
         Child(
             name="gateway",
-            argv=_module("srbench_gateway", "--host", options.host, "--port", options.port, "--store", store, *identity),
+            argv=_module("srbench_gateway", "--host", options.host, "--port", options.port, "--store-identity", identity),
             environment=plain | token,
             stop_order=0,
         )

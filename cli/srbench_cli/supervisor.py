@@ -302,7 +302,7 @@ def serve(
 
 async def _serve(options: StackOptions, found: tuple[Child, ...], lock: int, sockets: Path) -> None:
     async def announce(addresses: dict[str, str]) -> None:
-        host, _, port = addresses["gateway"].removeprefix("http://").rpartition(":")
+        host, _, port = http_address(addresses["gateway"]).rpartition(":")
         host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}.get(host, host)
         url = f"http://{host}:{port}"
         grpc_port = await _wait_until_ready(url, options.token)
@@ -317,8 +317,14 @@ async def _serve(options: StackOptions, found: tuple[Child, ...], lock: int, soc
         service_files.write_record(options.store, record)
         print(f"listening {url}", flush=True)
 
-    supervisor = Supervisor(found, options.store / "logs", lock, options.drain_s)
+    supervisor = Supervisor(found, options.store / "logs", lock, options.drain_s + options.settle_s)
     await supervisor.run(lambda addresses: asyncio.ensure_future(announce(addresses)))
+
+
+def http_address(said: str) -> str:
+    """The HTTP address in what the gateway says: `http=HOST:PORT grpc=HOST:PORT`, or the address alone."""
+    named = dict(word.split("=", 1) for word in said.split() if "=" in word)
+    return named.get("http", said.split()[0])
 
 
 async def _wait_until_ready(url: str, token: str) -> int:

@@ -30,7 +30,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{64}\Z")
     "--executors", type=click.IntRange(1, MAX_EXECUTORS), default=1, show_default=True, help="Executor processes."
 )
 @click.option(
-    "--capacity", type=click.IntRange(1, 1024), default=256, show_default=True, help="Cells an executor holds at once."
+    "--capacity", type=click.IntRange(1, 100_000), default=1024, show_default=True, help="Cells an executor holds at once."
 )
 @click.option("--drain", "drain_s", type=click.FloatRange(0, 3600), default=DRAIN_S, show_default=True,
               help="Seconds that calls in flight get to end when the stack stops.")  # fmt: skip

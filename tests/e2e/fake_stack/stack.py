@@ -74,7 +74,9 @@ def children(options: StackOptions, environment: Mapping[str, str], sockets: Pat
 
 if __name__ == "__main__":
     try:
-        supervisor.serve(StackOptions(store=Path(sys.argv[1]), port=int(sys.argv[2]), drain_s=1.0), os.environ, children)
+        supervisor.serve(
+            StackOptions(store=Path(sys.argv[1]), port=int(sys.argv[2]), drain_s=0.5, settle_s=0.5), os.environ, children
+        )
     except Exception as error:
         print(f"error [{getattr(error, 'reason', 'BUG')}]: {error}", file=sys.stderr)
         sys.exit(6)
