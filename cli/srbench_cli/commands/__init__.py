@@ -1,0 +1,1 @@
+"""The commands: each makes one call and prints one thing."""

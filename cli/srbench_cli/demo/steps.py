@@ -1,0 +1,208 @@
+"""The demo step by step. Every step is what a command does; only the testbed and the source files are its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from srbench.v1 import planner_service_pb2 as pb
+from srbench.v1 import report_pb2
+from srbench_kit import views
+from srbench_kit.errors import InvalidInput, Unreachable
+from srbench_kit.values import Json, to_value
+
+from srbench_cli import lifecycle, printing, service_files, watch
+from srbench_cli.commands.run import get_report, start
+from srbench_cli.context import Session
+from srbench_cli.demo import plan, processes
+from srbench_cli.demo.router import config_hash_of
+from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
+from srbench_cli.terminal import json_text
+
+SEED = 20260918
+# The commit of the public tasks that the export is made from.
+ARC_REVISION = "f3283f727488ad98fe575ea6a5ac981e4a188e49"
+ARC, MMLU = "arc-agi-2", "mmlu-pro"
+STOP_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where the demo keeps its things: a store of its own and a folder of source files."""
+
+    root: Path
+
+    @property
+    def store(self) -> Path:
+        """The store of the demo's stack."""
+        return self.root / "store"
+
+    @property
+    def work(self) -> Path:
+        """Source files, the answer key and the testbed's configuration."""
+        return self.root / "work"
+
+    def log(self, name: str) -> Path:
+        """The log of one of the demo's processes."""
+        return self.store / "logs" / f"demo-{name}.log"
+
+
+def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool, say: Callable[[str], None]) -> pb.Run:
+    """Runs the whole evaluation, writes the report to `output` and returns the run that was made.
+
+    Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`), `Unreachable` (`DEMO_STEP_FAILED`, `START_FAILED`), and what
+    the service answers.
+    """
+    check_replaceable(output)
+    service_files.make_store(workspace.store)
+    workspace.work.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.ExitStack() as stack:
+        say("making the source files and starting the local stack")
+        sources = _begin_sources(workspace)
+        url = stack.enter_context(_running_stack(workspace, keep))
+        session.url, session.store = url, str(workspace.store)
+        for source in sources:
+            source.finish()
+        say("preparing ARC-AGI-2 (the real public tasks) and MMLU-Pro (synthetic questions)")
+        dataset = _dataset(session, workspace)
+        say(f"starting the testbed: three models and a router over them, for {dataset.case_count} cases")
+        address = stack.enter_context(_running_testbed(workspace, dataset, keep))
+        registered = _register(session, address)
+        say("freezing a plan and running it")
+        started = start(session, plan.manifest(dataset.path, dataset.sha256, registered), None)
+        ended = watch.run_to_end(session.door, started)
+        report = get_report(session, ended.id)
+        replace_report(output, views.report(report))
+        show_demo_report(session, report)
+        say(f"wrote the report to {output}")
+        if keep:
+            say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
+            say(f"and end it with `{session.program} --store {workspace.store} stop`")
+        session.close()
+    return ended
+
+
+def show_demo_report(session: Session, report: report_pb2.Report) -> None:
+    """Prints the report as `report` does."""
+    from srbench_cli import report_table
+
+    printing.show(views.report(report), lambda: report_table.report(report), as_json=session.as_json)
+
+
+def _begin_sources(workspace: Workspace) -> list[processes.Started]:
+    arc, mmlu = str(workspace.work / ARC), str(workspace.work / "synthetic")
+    return [
+        processes.start("the export of ARC-AGI-2", "srbench_testbed.arc_export", ["--out", arc], workspace.log("arc")),
+        processes.start(
+            "the maker of synthetic questions",
+            "srbench_testbed.synthetic",
+            ["--out", mmlu, "--seed", str(SEED)],
+            workspace.log("synthetic"),
+        ),
+    ]
+
+
+@contextlib.contextmanager
+def _running_stack(workspace: Workspace, keep: bool) -> Iterator[str]:
+    """The address of the demo's stack; one that runs already is used and left running."""
+    record = service_files.running(workspace.store)
+    ours = record is None
+    if record is None:
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("SR_BENCH_TOKEN", "SR_BENCH_TOKEN_ENV")
+        }
+        record = lifecycle.start(workspace.store, ["--port", "0"], environment, with_parent=not keep)
+    try:
+        yield record.url
+    except BaseException:
+        keep = False
+        raise
+    finally:
+        if ours and not keep:
+            lifecycle.stop(workspace.store, STOP_TIMEOUT_S)
+
+
+def _dataset(session: Session, workspace: Workspace) -> pb.Dataset:
+    """The two prepared sets joined into one."""
+    parquet = next((workspace.work / "synthetic" / MMLU).glob("*.parquet"))
+    parts = [
+        _prepared(session, ARC, workspace.work / ARC, ARC_REVISION),
+        _prepared(session, MMLU, parquet, f"synthetic-{SEED}"),
+    ]
+    request = pb.ComposeDatasetsRequest(dataset_ids=[part.id for part in parts])
+    return session.door.call(session.door.planner.ComposeDatasets, request, SLOW_CALL_TIMEOUT_S)
+
+
+def _prepared(session: Session, benchmark: str, source: Path, revision: str) -> pb.Dataset:
+    request = pb.CreateDatasetPreparationRequest(
+        benchmarks=[benchmark], profile="quick", source_path=str(source.absolute()), revision=revision
+    )
+    job = session.door.call(session.door.planner.CreateDatasetPreparation, request, SLOW_CALL_TIMEOUT_S)
+    job = watch.preparation_to_end(session.door, job)
+    if job.status != "completed":
+        raise Unreachable(job.reason or "DEMO_STEP_FAILED", f"{benchmark} could not be prepared: {job.error}")
+    return job.dataset
+
+
+@contextlib.contextmanager
+def _running_testbed(workspace: Workspace, dataset: pb.Dataset, keep: bool) -> Iterator[str]:
+    """The address of a testbed that knows the right answers of `dataset`."""
+    key, config = workspace.work / "answer-key.jsonl", workspace.work / "testbed.json"
+    arguments = ["--cases", dataset.path, "--out", str(key)]
+    processes.start("the answer key", "srbench_testbed.answer_key", arguments, workspace.log("key")).finish()
+    config.write_text(json.dumps(testbed_config()))
+    testbed = processes.start(
+        "the testbed",
+        "srbench_testbed",
+        ["--host", "127.0.0.1", "--port", "0", "--config", str(config), "--answer-key", str(key)],
+        workspace.log("testbed"),
+        with_parent=not keep,
+    )
+    try:
+        yield testbed.address()
+    except BaseException:
+        keep = False
+        raise
+    finally:
+        if not keep:
+            testbed.stop()
+
+
+def testbed_config() -> dict[str, Json]:
+    """What the testbed pretends to be."""
+    found: dict[str, Json] = json.loads(files("srbench_cli.demo").joinpath("testbed.json").read_text())
+    return found
+
+
+def _register(session: Session, address: str) -> list[Json]:
+    document = plan.targets(testbed_config(), f"http://{address}/v1", config_hash_of(address))
+    request = pb.RegisterTargetsRequest(document=to_value(document))
+    found = session.door.call(session.door.planner.RegisterTargets, request)
+    return [views.target(target) for target in found.targets]
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises: `InvalidInput` (`OUTPUT_EXISTS`) when `path` is anything but the report of an earlier demo."""
+    if not (path.exists() or path.is_symlink()):
+        printing.check_new_file(path)
+        return
+    try:
+        found = json.loads(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
+    except ValueError:
+        found = None
+    if not (isinstance(found, dict) and "run_id" in found and "summary" in found):
+        raise InvalidInput(
+            "OUTPUT_EXISTS", f"{path} exists and is no report; the demo replaces only its own report", value=path
+        )
+
+
+def replace_report(path: Path, report: dict[str, Json]) -> None:
+    """Writes the report, whole or not at all, in place of an earlier one."""
+    check_replaceable(path)
+    path.unlink(missing_ok=True)
+    printing.write_new_file(path, (json_text(report) + "\n").encode())

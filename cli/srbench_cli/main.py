@@ -1,0 +1,122 @@
+"""The command line `sr-bench`. Commands are loaded when they are used, so that none waits for what another imports."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+import click
+from srbench_kit.errors import EXIT_BUG, EXIT_CODES, SrBenchError
+
+from srbench_cli.context import Session, program_name, shared_options
+from srbench_cli.printing import print_error
+
+EXIT_INTERRUPTED = 130
+COMMANDS = {
+    "cancel": "runs:cancel",
+    "catalog": "catalog:catalog",
+    "dataset": "dataset:dataset",
+    "demo": "demo:demo",
+    "evidence": "evidence:evidence",
+    "plan": "plan:plan",
+    "report": "report:report",
+    "run": "run:run",
+    "runs": "runs:runs",
+    "serve": "serve:serve",
+    "show": "show:show",
+    "stop": "serve:stop",
+    "target": "target:target",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name from `srbench_cli.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"srbench_cli.commands.{module}"), name)
+        return command
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("sr-bench")
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked:
+        click.echo(f"sr-bench {_version()}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+@shared_options
+def benchmark() -> None:
+    """Compares a Mixture-of-Models router with single models on frozen tasks.
+
+    Data goes to stdout: a table on a terminal, JSON when piped or with --json. Everything else goes to stderr. Exit codes:
+    0 success, 1 a run that did not complete, 2 bad input, 3 not found, 4 conflict, 5 used up, 6 no answer, 7 no token,
+    8 forbidden, 9 damaged data, 70 a bug, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Runs `sr-bench` and exits."""
+    sys.exit(guarded(benchmark, sys.argv[1:], "sr-bench"))
+
+
+def guarded(command: click.Command, arguments: Sequence[str], name: str) -> int:
+    """Runs `command`; its exit code. Every error becomes one line on stderr."""
+    session = Session(program_name())
+    try:
+        return _exit_code(lambda: command.main(list(arguments), prog_name=name, obj=session, standalone_mode=False))
+    finally:
+        session.close()
+
+
+def _exit_code(run: Callable[[], object]) -> int:
+    try:
+        result = run()
+    except SrBenchError as error:
+        print_error(error.reason, error.message)
+        return EXIT_CODES.get(error.kind, EXIT_BUG)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        hint = f" (see `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+        print_error("USAGE", error.format_message().rstrip(".") + hint)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print_error("INTERRUPTED", "stopped at your request")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has what it wanted; nothing may be flushed into the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("SR_BENCH_TRACEBACK"):
+            raise
+        where = _place(error)
+        print_error("BUG", f"{type(error).__name__} {where}; set SR_BENCH_TRACEBACK=1 to see where, and report it")
+        return EXIT_BUG
+    return result if isinstance(result, int) else 0
+
+
+def _place(error: BaseException) -> str:
+    """File and line where `error` was raised, without its text, which might hold a secret."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f"in {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""

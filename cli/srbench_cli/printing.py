@@ -1,0 +1,91 @@
+"""What a command prints: a table on a terminal, JSON otherwise. Data goes to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from srbench_kit.errors import InvalidInput
+from srbench_kit.values import Json
+
+from srbench_cli.terminal import json_text, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def wants_json(asked: bool) -> bool:
+    """Whether data is printed as JSON: when asked for, and whenever nobody looks at the output."""
+    return asked or not sys.stdout.isatty()
+
+
+def show(value: Json, table: Callable[[], RenderableType], *, as_json: bool) -> None:
+    """Prints `value`: as JSON, or as what `table` makes of it."""
+    if wants_json(as_json):
+        click.echo(json_text(value))
+        return
+    print_renderable(table())
+
+
+def print_renderable(renderable: RenderableType) -> None:
+    """Prints a table or text to the terminal."""
+    from rich.console import Console
+
+    Console(highlight=False).print(renderable)
+
+
+def notice(text: str) -> None:
+    """Says one line on stderr."""
+    click.echo(one_line(text), err=True)
+
+
+def print_error(reason: str, message: str) -> None:
+    """Prints the one line by which every command reports an error."""
+    notice(f"error [{reason}]: {message}")
+
+
+def check_new_file(path: Path | None) -> None:
+    """Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`) when `path` cannot become a new file. Before any call."""
+    if path is None:
+        return
+    if path.exists() or path.is_symlink():
+        raise InvalidInput("OUTPUT_EXISTS", f"--output names {path}, which exists; nothing is ever overwritten", value=path)
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput("BAD_OUTPUT", f"--output names {path}, but its folder does not exist", value=path)
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InvalidInput("BAD_OUTPUT", f"--output names {path}, but its folder cannot be written to", value=path)
+
+
+def write_new_file(path: Path, data: bytes) -> None:
+    """Makes the file `path`, whole or not at all, and never over another.
+
+    Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`).
+    """
+    beside = path.absolute().with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # Linking fails where a name exists; renaming would replace it.
+        os.link(beside, path)
+    except FileExistsError:
+        raise InvalidInput("OUTPUT_EXISTS", f"{path} appeared in the meantime; nothing is ever overwritten") from None
+    except OSError as error:
+        raise InvalidInput("BAD_OUTPUT", f"{path} cannot be written: {error.strerror}", value=path) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def write_json(path: Path | None, value: Json) -> None:
+    """Writes `value` as a new file; does nothing without a path."""
+    if path is not None:
+        write_new_file(path, (json_text(value) + "\n").encode())
+        notice(f"wrote {path}")

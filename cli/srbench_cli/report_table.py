@@ -1,0 +1,140 @@
+"""A report for people: one row a target, one table by benchmark, and what the figures say in one plain sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from srbench.v1 import report_pb2 as pb
+
+from srbench_cli import figures
+from srbench_cli.tables import cell, pairs, table
+
+_QUALITY = ("target", "accuracy", "95 % interval", "macro", "cost", "failed")
+_SIZES = ("target", "tokens in", "cached", "out", "latency p50", "p95", "TTFT p50", "p95 ")
+
+
+def report(found: pb.Report) -> RenderableType:
+    """The whole report, narrow enough for a terminal of 80 columns."""
+    routers = _of_kind(found, "mom")
+    rows = found.summary.targets
+    parts: list[RenderableType] = [
+        pairs([("run", found.run_id), ("status", found.status), ("mode", f"{found.mode}, {found.cost_policy}")]),
+        Text(),
+        table(
+            _QUALITY, [_quality_row(row, row.id in routers) for row in rows], right=("accuracy", "macro", "cost", "failed")
+        ),
+        Text(),
+        table(_SIZES, [_size_row(row) for row in rows], right=_SIZES[1:]),
+    ]
+    if len({row.benchmark for row in found.benchmarks}) > 1:
+        columns = ("benchmark", "target", "accuracy", "95 % interval", "cost", "failed")
+        parts.append(
+            table(columns, [_benchmark_row(row) for row in found.benchmarks], right=("accuracy", "cost", "failed"))
+        )
+    parts.append(Text())
+    parts += [cell(sentence) for sentence in sentences(found)]
+    parts += [cell(sentence, "yellow") for sentence in reservations(found)]
+    return Group(*parts)
+
+
+def _of_kind(found: pb.Report, kind: str) -> frozenset[str]:
+    return frozenset(profile.id for profile in found.provenance.target_profiles if profile.kind == kind)
+
+
+def _quality_row(row: pb.Metrics, is_router: bool) -> tuple[object, ...]:
+    macro = row.macro_accuracy if row.HasField("macro_accuracy") else None
+    name = f"{row.id} (router)" if is_router else row.id
+    return name, _right(row), figures.interval(tuple(row.accuracy_ci95)), figures.percent(macro), _cost(row), row.failed
+
+
+def _size_row(row: pb.Metrics) -> tuple[object, ...]:
+    tokens = row.tokens
+    known = row.HasField("tokens")
+    return (
+        row.id,
+        figures.count(tokens.input_tokens if known and tokens.HasField("input_tokens") else None),
+        figures.count(tokens.cached_input_tokens if known and tokens.HasField("cached_input_tokens") else None),
+        figures.count(tokens.output_tokens if known and tokens.HasField("output_tokens") else None),
+        figures.seconds(row.latency_p50_s if row.HasField("latency_p50_s") else None),
+        figures.seconds(row.latency_p95_s if row.HasField("latency_p95_s") else None),
+        figures.seconds(row.ttft_p50_s if row.HasField("ttft_p50_s") else None),
+        figures.seconds(row.ttft_p95_s if row.HasField("ttft_p95_s") else None),
+    )
+
+
+def _benchmark_row(row: pb.Metrics) -> tuple[object, ...]:
+    return row.benchmark, row.target_id, _right(row), figures.interval(tuple(row.accuracy_ci95)), _cost(row), row.failed
+
+
+def _accuracy(row: pb.Metrics) -> str:
+    return figures.percent(row.accuracy if row.HasField("accuracy") else None)
+
+
+def _right(row: pb.Metrics) -> str:
+    return f"{_accuracy(row)} ({row.correct}/{row.total})" if row.HasField("accuracy") else figures.UNKNOWN
+
+
+def _cost(row: pb.Metrics) -> str:
+    return figures.usd(row.cost_picodollars if row.HasField("cost_picodollars") else None)
+
+
+def reservations(found: pb.Report) -> Iterable[str]:
+    """What is missing: costs that are unknown and why, cells that failed and why, the first failure."""
+    for row in found.summary.targets:
+        if not row.HasField("cost_picodollars"):
+            known = f"; {figures.usd(row.known_cost_picodollars)} of it is known" if row.known_cost_picodollars else ""
+            yield f"The cost of {row.id} is unknown: {_why_unknown(row, found.cost_policy)}{known}."
+        if row.failed or row.pending:
+            reasons = ", ".join(f"{name} {number}" for name, number in sorted(row.failure_reasons.items()))
+            pending = f", {row.pending} have no end" if row.pending else ""
+            yield f"{row.id}: {row.failed} of {row.total} cells failed{f' ({reasons})' if reasons else ''}{pending}."
+    if found.HasField("failure"):
+        failure = found.failure
+        yield f"The first failure was {failure.reason}, at {failure.case_id} on {failure.target_id}."
+
+
+def _why_unknown(row: pb.Metrics, policy: str) -> str:
+    if row.request_count < row.total:
+        return f"{row.total - row.request_count} of {row.total} cells were never sent"
+    if not row.HasField("tokens"):
+        return "some calls have no usage"
+    if policy == "capability_only":
+        return "no prices were asked for"
+    return "some calls have no price"
+
+
+def strongest_single(found: pb.Report) -> pb.Metrics | None:
+    """The single model with the highest accuracy; among equals the cheaper, then the first. `None` without one."""
+    singles = _of_kind(found, "single")
+    rows = [row for row in found.summary.targets if row.id in singles and row.HasField("accuracy")]
+
+    def rank(row: pb.Metrics) -> tuple[float, bool, int]:
+        return (-row.accuracy, not row.HasField("cost_picodollars"), row.cost_picodollars)
+
+    return min(rows, key=rank, default=None)
+
+
+def sentences(found: pb.Report) -> Iterable[str]:
+    """What the figures say: the strongest single model, and each router beside it. No test is made here."""
+    best = strongest_single(found)
+    if best is None:
+        return
+    right = f"{best.correct} of {best.total} right ({_accuracy(best)})"
+    yield f"Strongest single model: {best.id}, {right}, cost {_cost(best)}."
+    routers = _of_kind(found, "mom")
+    for row in found.summary.targets:
+        if row.id in routers and row.HasField("accuracy"):
+            yield _beside(row, best)
+
+
+def _beside(router: pb.Metrics, best: pb.Metrics) -> str:
+    points = 100 * (router.accuracy - best.accuracy)
+    how = "as often right as" if abs(points) < 0.05 else f"{abs(points):.1f} points {'above' if points > 0 else 'below'}"
+    text = f"Router {router.id}: {router.correct} of {router.total} right, {how} {best.id}, cost {_cost(router)}"
+    if router.HasField("cost_picodollars") and best.HasField("cost_picodollars") and best.cost_picodollars:
+        part = Decimal(router.cost_picodollars) / Decimal(best.cost_picodollars) * 100
+        text += f" ({part:.0f} % of {best.id}'s)"
+    return text + ". These are the observed figures; no test of the difference was made."
