@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srbench_kit.db import storage_error
 from srbench_kit.errors import Exhausted, Forbidden, NotFound, SrBenchError, Unreachable
 
 from srbench_planner.benchmark import HubSource
@@ -104,6 +103,7 @@ def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter
 def explain(error: Exception, source: HubSource, name: str) -> SrBenchError:
     """The error of our taxonomy that a failed download stands for."""
     from huggingface_hub import errors
+    from srbench_kit.db import storage_error
 
     cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ else error
     where = f"{source.repository} at revision {source.revision[:12]}"

@@ -19,6 +19,7 @@ class Hub:
     Attributes:
         cut_after: cut each of the next transfers after so many bytes.
         failures: answer so many requests for file contents with status 503 first.
+        stall: answer nothing until the test has ended.
         gated: repositories that want `token`.
         requests: (method, path, range header or none) in order.
     """
@@ -28,6 +29,8 @@ class Hub:
     token: str = ""
     cut_after: list[int] = field(default_factory=list)
     failures: int = 0
+    stall: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     url: str = ""
 
@@ -44,6 +47,10 @@ def handler_of(hub: Hub) -> type[BaseHTTPRequestHandler]:
 
         def answer(self, *, body: bool) -> None:
             hub.requests.append((self.command, self.path, self.headers.get("range")))
+            if hub.stall:
+                hub.ended.wait()
+                self.close_connection = True
+                return None
             parts = self.path.split("?")[0].strip("/").split("/")
             if parts[0] != "datasets" or parts[3:4] != ["resolve"]:
                 return self.refuse(404, "EntryNotFound")
@@ -104,6 +111,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setenv("HF_ENDPOINT", found.url)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     yield found
+    found.ended.set()
     server.shutdown()
     server.server_close()
     thread.join()
