@@ -17,7 +17,7 @@ from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.values import Json, to_value
 
 from srbench_cli import lifecycle, printing, service_files, watch
-from srbench_cli.commands.run import get_report, start
+from srbench_cli.commands.run import get_report, incompleteness, start
 from srbench_cli.context import Session
 from srbench_cli.demo import plan, processes
 from srbench_cli.demo.router import config_hash_of
@@ -52,8 +52,8 @@ class Workspace:
         return self.store / "logs" / f"demo-{name}.log"
 
 
-def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool, say: Callable[[str], None]) -> pb.Run:
-    """Runs the whole evaluation, writes the report to `output` and returns the run that was made.
+def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool, say: Callable[[str], None]) -> str:
+    """Runs the whole evaluation and writes the report to `output`. Says why it is no success; nothing when it is one.
 
     Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`), `Unreachable` (`DEMO_STEP_FAILED`, `START_FAILED`), and what
     the service answers.
@@ -84,7 +84,7 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
             say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
             say(f"and end it with `{session.program} --store {workspace.store} stop`")
         session.close()
-    return ended
+    return incompleteness(ended, report)
 
 
 def show_demo_report(session: Session, report: report_pb2.Report) -> None:
@@ -204,5 +204,4 @@ def check_replaceable(path: Path) -> None:
 def replace_report(path: Path, report: dict[str, Json]) -> None:
     """Writes the report, whole or not at all, in place of an earlier one."""
     check_replaceable(path)
-    path.unlink(missing_ok=True)
-    printing.write_new_file(path, (json_text(report) + "\n").encode())
+    printing.write_new_file(path, (json_text(report) + "\n").encode(), replace=True)
