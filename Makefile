@@ -1,9 +1,52 @@
-# One line a target; CI runs the same ones.
-PY := .venv/bin/python
-.PHONY: help proto proto-check check test
+# One line a target where it can be; CI runs the same ones.
+VENV := .venv
+PY := $(VENV)/bin/python
+STUBS := -I proto --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc
+.PHONY: help install proto proto-check fmt check test e2e demo bench wheel-check clean
 
 help: ## This list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-proto: ## Regenerates the committed stubs
-	$(PY) -m grpc_tools.protoc -I proto --plugin=protoc-gen-mypy=.venv/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=.venv/bin/protoc-gen-mypy_grpc --python_out=proto --grpc_python_out=proto --mypy_out=quiet:proto --mypy_grpc_out=quiet:proto proto/srbench/v1/*.proto
+install: $(VENV)/.installed ## Makes .venv with everything the other targets need
+
+$(VENV)/.installed: pyproject.toml
+	python3 -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/bin/uv pip install --quiet --python $(PY) -e '.[dev,demo]'
+	@touch $@
+
+proto: install ## Regenerates the committed stubs from proto/
+	$(PY) -m grpc_tools.protoc $(STUBS) --python_out=proto --grpc_python_out=proto --mypy_out=quiet:proto --mypy_grpc_out=quiet:proto proto/srbench/v1/*.proto
+	$(PY) gateway/tools/proto_comments.py
+
+proto-check: install ## Fails when the committed stubs are not what proto/ makes
+	rm -rf build/proto && mkdir -p build/proto
+	$(PY) -m grpc_tools.protoc $(STUBS) --python_out=build/proto --grpc_python_out=build/proto --mypy_out=quiet:build/proto --mypy_grpc_out=quiet:build/proto proto/srbench/v1/*.proto
+	@cd build/proto && for f in srbench/v1/*_pb2*; do cmp "$$f" "../../proto/$$f" || { echo "stale: $$f (run make proto)"; exit 1; }; done
+
+fmt: install ## Formats the code
+	$(VENV)/bin/ruff check --fix . ; $(VENV)/bin/ruff format .
+
+check: install proto-check ## Lint, types, stubs, protos
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy services gateway cli
+	$(VENV)/bin/buf lint
+
+test: install ## Every test
+	$(VENV)/bin/pytest -q
+
+e2e: install ## Only the tests that start real processes
+	$(VENV)/bin/pytest -q -m e2e
+
+demo: install ## Starts a stack and a testbed, runs a comparison, prints the report
+	$(VENV)/bin/sr-bench demo
+
+bench: install ## Measures against a raw client; writes docs/performance.md's figures
+	$(PY) bench/run.py
+
+wheel-check: install ## Builds the wheel and runs the demo from it in an empty environment
+	bash .ci/wheel-check
+
+clean: ## Removes what the targets above made
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Executor: the only process that holds model keys and opens connections to models."""
+"""Leases cells, calls models, settles, has answers graded. The only process that holds model keys."""

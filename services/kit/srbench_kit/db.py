@@ -127,7 +127,9 @@ class GroupWriter:
             try:
                 self._attempt(batch, savepoints=True)
             except Exception as error:
-                reported = storage_error(error) or error
+                # A full disk ends SQLite's whole transaction; what its savepoints say afterwards is not the cause.
+                full = next((job.error for job in batch if isinstance(job.error, Exhausted)), None)
+                reported = full or storage_error(error) or error
                 _log.error("a transaction of %d jobs failed: %s", len(batch), reported)
                 for job in batch:
                     job.error = job.error or reported
@@ -146,8 +148,8 @@ class GroupWriter:
                         job.result = job.work(connection)
                         point.commit()
                     except Exception as error:
-                        point.rollback()
                         job.error = storage_error(error) or error
+                        point.rollback()
                 if self._before_commit is not None:
                     self._before_commit()
 

@@ -42,6 +42,22 @@ class Redactor:
                 data = data.replace(form, REDACTED.encode())
         return data
 
+    def held_back(self, data: bytes) -> int:
+        """How many bytes at the end of `data` may be the beginning of a secret that goes on in the next piece.
+
+        Expects `data` after its whole secrets were removed.
+        """
+        held = 0
+        for form in self._bytes:
+            tail = data[-(len(form) - 1) :]
+            start = tail.find(form[:1])
+            while start >= 0:
+                if form.startswith(tail[start:]):
+                    held = max(held, len(tail) - start)
+                    break
+                start = tail.find(form[:1], start + 1)
+        return held
+
 
 def environment_redactor(names: list[str]) -> Redactor:
     """A redactor of the values of the environment variables `names`."""

@@ -33,7 +33,8 @@ class Location:
 class SegmentWriter:
     """Appends frames to the newest segment of a folder. Not thread-safe; one writer a folder and process."""
 
-    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES, *, synced: bool = True) -> None:
+        """`synced` false: nothing is ever synced, for data that need not outlive the machine's own death."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
         self._limit = segment_bytes
@@ -41,6 +42,7 @@ class SegmentWriter:
         self._name = ""
         self._size = 0
         self._dirty = False
+        self._synced = synced
 
     def append(self, data: bytes) -> Location:
         """Writes one frame; durable only after `sync`. On an error the segment is as it was before.
@@ -65,8 +67,15 @@ class SegmentWriter:
 
     def sync(self) -> None:
         """Makes all appended frames durable."""
-        if self._dirty and self._file is not None:
+        if self._synced and self._dirty and self._file is not None:
             os.fdatasync(self._file)
+            self._dirty = False
+
+    def abandon(self) -> None:
+        """Leaves the segment as it is, not synced; the next frame begins a new one. For after a failed `sync`."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
             self._dirty = False
 
     def close(self) -> None:
@@ -82,6 +91,8 @@ class SegmentWriter:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         self._file = os.open(self._folder / self._name, flags, 0o600)
         self._size = 0
+        if not self._synced:
+            return
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,0 +1,117 @@
+"""One HTTP request from its first byte to its answer: who, where, what, and then the route."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from srbench_kit.errors import NotFound, SrBenchError
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from srbench_gateway import answers, openapi, planning_routes, run_routes
+from srbench_gateway.auth import Gate, check_role
+from srbench_gateway.backends import Backends
+from srbench_gateway.bodies import Bounds, read_message
+from srbench_gateway.dashboard import Dashboard
+from srbench_gateway.manifests import Manifests
+from srbench_gateway.params import parse
+from srbench_gateway.routes import PREFIX, Ask, Identity, Route, Table, WrongMethod
+
+TABLE = Table([*planning_routes.ROUTES, *run_routes.ROUTES])
+CLIENT_GONE = 499
+
+
+@dataclass(kw_only=True)
+class App:
+    """The HTTP API as an ASGI application.
+
+    Attributes:
+        backends: the services behind it.
+        identity: what it says of itself.
+        gate: who may come in.
+        bounds: how much of a body is read.
+        dashboard: the web pages; `None` when none are built.
+    """
+
+    backends: Backends
+    identity: Identity
+    gate: Gate
+    bounds: Bounds
+    dashboard: Dashboard | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    @cached_property
+    def _manifests(self) -> Manifests:
+        return Manifests(self.backends)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            return await self._answer(request)
+        except WrongMethod as error:
+            return answers.refusal(error, {"allow": ", ".join(error.allowed)})
+        except SrBenchError as error:
+            return answers.refusal(error)
+        except ClientDisconnect:
+            return Response(status_code=CLIENT_GONE)
+        except Exception as error:  # the outermost frame of a request: a bug must still be answered
+            return answers.bug(error, f"{request.method} {request.url.path}")
+
+    async def _answer(self, request: Request) -> Response:
+        method, path = request.method, request.url.path.rstrip("/")
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.scope["headers"]]
+        self.gate.check_browser(method, headers)
+        if self.dashboard is not None and method in ("GET", "HEAD") and self.dashboard.has(path):
+            # Pages hold no data, and a browser cannot send a token before it has them.
+            return await self.dashboard.page(path, request.scope)
+        actor = self.gate.actor(headers)
+        route, ids = self._route(method, path)
+        check_role(actor, method, route.path)
+        ask = Ask(
+            backends=self.backends,
+            manifests=self._manifests,
+            identity=self.identity,
+            actor=actor,
+            ids=ids,
+            params=parse(request.scope["query_string"], route.params),
+            body=await self._body(request, route),
+        )
+        shown = await route.answer(ask)
+        return shown if isinstance(shown, Response) else answers.answer(shown, route.status)
+
+    def _route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        if path in ("/health", "/openapi.json"):
+            return ROOT.find(method, path)
+        if not path.startswith(PREFIX + "/"):
+            raise NotFound("NO_SUCH_ROUTE", f"there is no route {path[:200] or '/'!r}; the API is below {PREFIX}")
+        return TABLE.find(method, path.removeprefix(PREFIX))
+
+    async def _body(self, request: Request, route: Route) -> object:
+        if route.body is None:
+            return None
+        most = self.bounds.plan_bytes if route.body.carries_plan else self.bounds.other_bytes
+        return await read_message(request, self.bounds, most, route.body.make, may_be_empty=route.body.may_be_empty)
+
+
+async def _document(_ask: Ask) -> Response:
+    return Response(openapi.encoded(TABLE), headers=answers.API_HEADERS | {"content-type": "application/json"})
+
+
+# The same health route stands outside the prefix, for released clients.
+ROOT = Table(
+    [
+        next(route for route in TABLE.routes if route.path == "/health"),
+        Route(
+            method="GET",
+            path="/openapi.json",
+            about="This document.",
+            answer=_document,
+            shows={"type": "object"},
+        ),
+    ]
+)

@@ -1,0 +1,208 @@
+"""The gRPC front door: passes the bytes of allowed methods on, for callers with the same credentials as over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from grpc import aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from srbench.v1 import accounting_service_pb2 as accounting
+from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import auth as kit_auth
+from srbench_kit import wire
+from srbench_kit.auth import Actor
+from srbench_kit.errors import Forbidden, InvalidInput, SrBenchError
+
+from srbench_gateway.auth import Gate, check_operator
+from srbench_gateway.backends import Backends, Peer, peer_error
+
+UNARY_TIMEOUT_S = 120.0
+MAX_CALLS = 1000
+_DETAILS = "grpc-status-details-bin"
+_log = logging.getLogger(__name__)
+
+_PLANNER = "/srbench.v1.PlannerService/"
+_ACCOUNTING = "/srbench.v1.AccountingService/"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One method that callers from outside may call.
+
+    Attributes:
+        writes: whether it changes anything, which read-only actors may not.
+        streams: whether it answers with a stream.
+        request: the request message, where the gateway must look into it.
+        operator: whether only local callers and admins may call it.
+    """
+
+    writes: bool = False
+    streams: bool = False
+    request: type[Message] | None = None
+    operator: bool = False
+
+
+# Everything else does not exist for callers from outside: the work queue, facts, fences, references.
+DOORS: dict[str, Door] = {
+    _PLANNER + "GetCatalog": Door(),
+    _PLANNER + "ListTargets": Door(),
+    _PLANNER + "RegisterTargets": Door(writes=True, operator=True),
+    _PLANNER + "CreateDatasetPreparation": Door(writes=True, request=planner.CreateDatasetPreparationRequest),
+    _PLANNER + "GetDatasetPreparation": Door(),
+    _PLANNER + "ListDatasetPreparations": Door(),
+    _PLANNER + "ListDatasets": Door(),
+    _PLANNER + "GetDataset": Door(),
+    _PLANNER + "ListDatasetCases": Door(),
+    _PLANNER + "ComposeDatasets": Door(writes=True),
+    _PLANNER + "GetDatasetSelection": Door(),
+    _PLANNER + "FreezePlan": Door(writes=True),
+    _PLANNER + "GetPlan": Door(),
+    _PLANNER + "StreamPlanCases": Door(streams=True),
+    _PLANNER + "CreateRun": Door(writes=True),
+    _PLANNER + "GetRun": Door(),
+    _PLANNER + "ListRuns": Door(),
+    _PLANNER + "WatchRun": Door(streams=True),
+    _PLANNER + "CancelRun": Door(writes=True),
+    _PLANNER + "ListRunEvents": Door(),
+    _PLANNER + "ListCells": Door(),
+    _ACCOUNTING + "GetSpend": Door(request=accounting.GetSpendRequest),
+    _ACCOUNTING + "GetReport": Door(request=accounting.GetReportRequest),
+    _ACCOUNTING + "ListOutcomes": Door(request=accounting.ListOutcomesRequest),
+    _ACCOUNTING + "ListCalls": Door(request=accounting.ListCallsRequest),
+    _ACCOUNTING + "GetCall": Door(request=accounting.GetCallRequest),
+    _ACCOUNTING + "ReadEvidence": Door(request=accounting.ReadEvidenceRequest, streams=True),
+}
+
+
+class FrontDoor(grpc.GenericRpcHandler):
+    """Handles every method in `DOORS`; all others are unimplemented."""
+
+    def __init__(self, backends: Backends, gate: Gate) -> None:
+        self._backends = backends
+        self._gate = gate
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        method = handler_call_details.method
+        door = DOORS.get(method)
+        if door is None:
+            return None
+        try:
+            actor = self._admit(method, door, handler_call_details)
+        except SrBenchError as error:
+            return kit_auth.refusal(error)
+        peer = self._backends.planner if method.startswith(_PLANNER) else self._backends.accounting
+        # Without serializers, requests and answers are the bytes that came over the wire.
+        if door.streams:
+            return grpc.unary_stream_rpc_method_handler(self._stream(method, door, peer, actor))
+        return grpc.unary_unary_rpc_method_handler(self._unary(method, door, peer, actor))
+
+    def _admit(self, method: str, door: Door, details: grpc.HandlerCallDetails) -> Actor:
+        found = ((key, value) for key, value in details.invocation_metadata or () if isinstance(value, str))
+        actor = self._gate.actor(found)
+        if door.writes and actor.role == "read":
+            raise Forbidden("READ_ONLY", f"the actor {actor.id!r} may only read", value=actor.role)
+        if door.operator:
+            check_operator(actor, method.rpartition("/")[2])
+        return actor
+
+    async def _look(self, door: Door, actor: Actor, data: bytes) -> None:
+        """What must be known of a request before it is passed on."""
+        if door.request is None:
+            return
+        try:
+            request: Any = door.request.FromString(data)
+        except DecodeError:
+            name = door.request.DESCRIPTOR.name
+            raise InvalidInput("BAD_MESSAGE", f"the request is not a {name}", field=name) from None
+        if isinstance(request, planner.CreateDatasetPreparationRequest):
+            if request.source_path:
+                check_operator(actor, "source_path")
+            return
+        await self._backends.check_visible(request.run_id, actor)
+
+    def _unary(self, method: str, door: Door, peer: Peer, actor: Actor) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        call: aio.UnaryUnaryMultiCallable[bytes, bytes] = peer.channel.unary_unary(method)
+
+        async def passed(data: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
+            try:
+                await self._look(door, actor, data)
+                answer: bytes = await call(data, timeout=_remaining(context, UNARY_TIMEOUT_S), metadata=_actor(actor))
+            except SrBenchError as error:
+                await _refuse(context, error)
+            except aio.AioRpcError as error:
+                await _pass_on(context, error, peer)
+            return answer
+
+        return passed
+
+    def _stream(self, method: str, door: Door, peer: Peer, actor: Actor) -> Callable[[bytes, Any], AsyncIterator[bytes]]:
+        call: aio.UnaryStreamMultiCallable[bytes, bytes] = peer.channel.unary_stream(method)
+
+        async def passed(data: bytes, context: aio.ServicerContext[bytes, bytes]) -> AsyncIterator[bytes]:
+            try:
+                await self._look(door, actor, data)
+            except SrBenchError as error:
+                await _refuse(context, error)
+            answers = call(data, timeout=_remaining(context, None), metadata=_actor(actor))
+            try:
+                async for answer in answers:
+                    yield answer
+            except aio.AioRpcError as error:
+                await _pass_on(context, error, peer)
+            finally:
+                answers.cancel()
+
+        return passed
+
+
+def _actor(actor: Actor) -> aio.Metadata:
+    return aio.Metadata(*kit_auth.actor_metadata(actor).items())
+
+
+def _remaining(context: aio.ServicerContext[bytes, bytes], most_s: float | None) -> float | None:
+    """What is left of the caller's deadline, at most `most_s`."""
+    left = context.time_remaining()
+    return most_s if left is None else left if most_s is None else min(left, most_s)
+
+
+async def _refuse(context: aio.ServicerContext[bytes, bytes], error: SrBenchError) -> NoReturn:
+    code = wire.STATUS.get(error.kind, grpc.StatusCode.INTERNAL)
+    await context.abort(code, error.message, wire.status_details(error) if error.kind in wire.STATUS else ())
+    raise AssertionError("abort returns never")
+
+
+async def _pass_on(context: aio.ServicerContext[bytes, bytes], error: aio.AioRpcError, peer: Peer) -> NoReturn:
+    """Ends a call as the service ended it. A status without details is the transport's, and is told in our words."""
+    details = tuple((key, value) for key, value in error.trailing_metadata() or () if key == _DETAILS)
+    if details or error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
+        await context.abort(error.code(), error.details() or "", details)
+    await _refuse(context, peer_error(error, peer.name))
+
+
+class FrontDoorServer:
+    """The front door's gRPC server; health answers without a token."""
+
+    def __init__(self, backends: Backends, gate: Gate) -> None:
+        self._health = health.aio.HealthServicer()
+        self._server = aio.server(
+            options=wire.SERVER_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS, interceptors=[wire.ErrorInterceptor()]
+        )
+        self._server.add_generic_rpc_handlers((FrontDoor(backends, gate),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens and gives the port. Raises: `RuntimeError` when the port is taken."""
+        bound = self._server.add_insecure_port(f"{host}:{port}")
+        await self._server.start()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        return bound
+
+    async def stop(self, grace_s: float) -> None:
+        """Turns unhealthy, refuses new calls, and ends those in hand after `grace_s`."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)

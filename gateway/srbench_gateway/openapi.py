@@ -1,0 +1,271 @@
+"""The API document, derived from the protos and the table of routes by the rules that make the answers."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import metadata, resources
+from typing import Any
+
+import orjson
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from srbench.v1 import accounting_service_pb2 as accounting
+from srbench.v1 import plan_pb2, report_pb2, target_pb2
+from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit.jsonview import enum_name, json_name
+
+from srbench_gateway.params import Param
+from srbench_gateway.routes import MAX_ID_CHARS, PREFIX, Body, Route, Table
+from srbench_gateway.schema import (
+    ANYTHING,
+    INTEGER,
+    NO_MODEL_REQUESTS,
+    NUMBER,
+    TEXT,
+    Schema,
+    listed,
+    mapped,
+    nullable,
+    record,
+    ref,
+)
+from srbench_gateway.views import CALL_TEXTS, NULL_WHEN_EMPTY
+
+Properties = dict[str, Any]
+_MESSAGES: tuple[type[Message], ...] = (
+    planner.Catalog,
+    planner.Dataset,
+    planner.DatasetSelection,
+    planner.ListDatasetCasesResponse,
+    planner.DatasetPreparation,
+    planner.Run,
+    planner.RunEvent,
+    planner.Cell,
+    plan_pb2.Limits,
+    accounting.Outcome,
+    accounting.Call,
+    accounting.Spend,
+    report_pb2.Report,
+    target_pb2.Target,
+)
+_VALUE, _TIME, _DURATION = "srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"
+_INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
+_FLOATS = frozenset({FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT})
+
+
+@cache
+def encoded(table: Table) -> bytes:
+    """The document as JSON."""
+    return orjson.dumps(document(table), option=orjson.OPT_INDENT_2)
+
+
+def document(table: Table) -> Schema:
+    """The OpenAPI 3.1 document of all routes."""
+    paths: dict[str, Any] = {}
+    for route in table.routes:
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "sr-bench",
+            "version": metadata.version("sr-bench"),
+            "description": "Compares a Mixture-of-Models router with single models on frozen tasks. "
+            "Unknown numbers are null. Money is in US dollars, times are seconds since 1970.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}, {}],
+    }
+
+
+def components() -> dict[str, Any]:
+    """All named schemas: messages by the rules, then what views make of them."""
+    found: dict[str, Any] = {}
+    for message in _MESSAGES:
+        _collect(message.DESCRIPTOR, found)
+    _apply_views(found)
+    return dict(sorted(found.items()))
+
+
+def _collect(message: Any, found: dict[str, Any]) -> None:
+    if message.name in found:
+        return
+    found[message.name] = _message(message)
+    for field in message.fields:
+        for inner in _inner(field):
+            _collect(inner, found)
+
+
+def _inner(field: Any) -> list[Any]:
+    """The messages of ours that `field` refers to."""
+    message = field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        message = message.fields_by_name["value"].message_type
+    ours = message is not None and message.full_name not in (_VALUE, _TIME, _DURATION)
+    return [message] if ours else []
+
+
+def _message(message: Any) -> Schema:
+    blanks = NULL_WHEN_EMPTY.get(message.full_name, frozenset())
+    properties: Properties = {}
+    for field in message.fields:
+        schema = _field(field)
+        if json_name(field) in blanks:
+            schema = nullable(schema)
+        properties[json_name(field)] = _described(schema, f"{message.full_name}.{field.name}")
+    return _described(record(**properties), message.full_name)
+
+
+def _field(field: Any) -> Schema:
+    message = field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        return mapped(_single(message.fields_by_name["value"]))
+    single = _single(field)
+    if field.is_repeated:
+        return listed(single)
+    return nullable(single) if field.has_presence else single
+
+
+def _single(field: Any) -> Schema:
+    if field.message_type is not None:
+        match field.message_type.full_name:
+            case "srbench.v1.Value":
+                return {}
+            case "google.protobuf.Timestamp" | "google.protobuf.Duration":
+                return NUMBER
+            case _:
+                return ref(field.message_type.name)
+    if field.enum_type is not None:
+        names: list[Any] = [enum_name(field.enum_type, number) for number in sorted(field.enum_type.values_by_number)]
+        return {"type": ["string", "null"], "enum": [*names[1:], None]}
+    if field.name.endswith("_picodollars") or field.cpp_type in _FLOATS:
+        return NUMBER
+    if field.cpp_type in _INTEGERS:
+        return INTEGER
+    return {"type": "boolean"} if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else TEXT
+
+
+def _apply_views(found: dict[str, Any]) -> None:
+    """The differences that `views` makes."""
+
+    def derived(name: str, without: tuple[str, ...] = (), **extra: Any) -> Schema:
+        properties = {key: value for key, value in found[name]["properties"].items() if key not in without} | extra
+        about = {key: found[name][key] for key in ("description",) if key in found[name]}
+        return about | record(**properties)
+
+    found["Profile"] = derived("Profile", purpose=TEXT)
+    found["SelectedBenchmark"] = derived("SelectedBenchmark", id=TEXT, reason_code=nullable(TEXT))
+    found["DatasetSelection"] = derived("DatasetSelection", model_requests=NO_MODEL_REQUESTS)
+    found["DatasetCase"] = derived("DatasetCase", messages=listed(record(role=TEXT, content={})))
+    found["Dataset"] = derived("Dataset", sources=mapped(ref("DatasetSource")))
+    found["DatasetDetail"] = derived(
+        "Dataset",
+        benchmarks=listed(record(id=TEXT, title=TEXT, count=INTEGER)),
+        provenance=record(sha256=TEXT, seed=INTEGER, selection=TEXT, sources=listed(ref("DatasetSource"))),
+    )
+    found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ANYTHING)
+    found["RunRow"] = derived("Run", manifest_summary={"const": True})
+    found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
+    found["CallRow"] = derived("Call", CALL_TEXTS)
+    found["ManifestTarget"] = _manifest_target(found)
+    found["Error"] = _error()
+    for only_in_plans in ("Plan", "Target", "Price"):
+        del found[only_in_plans]
+
+
+def _manifest_target(found: dict[str, Any]) -> Schema:
+    """A target as manifests write it: what is not set is left out, prices are per million tokens."""
+    kinds = ("input", "cached_input", "cache_write", "output")
+    price = record(**dict.fromkeys(kinds, NUMBER))
+    price["properties"] = {**dict.fromkeys(kinds, NUMBER), "cache_write_1h": NUMBER}
+    properties = {**found["Target"]["properties"], "prices": mapped(price)}
+    return {"type": "object", "properties": properties, "required": ["id", "kind", "model"], "additionalProperties": False}
+
+
+def _error() -> Schema:
+    schema = record(error=TEXT, code=TEXT, reason=TEXT)
+    schema["description"] = "Why a request failed: a sentence, and a stable reason (`code` is the same in small letters)."
+    extra: Properties = {
+        "facts": mapped(TEXT),
+        "error_id": TEXT,
+        "dispatch_started": {"type": "boolean"},
+        "model_requests": INTEGER,
+    }
+    properties: Any = schema["properties"]
+    return schema | {"properties": properties | extra}
+
+
+def _operation(route: Route) -> Schema:
+    named = [segment[1:-1] for segment in route.segments if segment.startswith("{")]
+    parameters: list[Any] = [_path_parameter(name) for name in named]
+    parameters += [_query_parameter(param) for param in route.params]
+    failed: Schema = {"description": "The request failed.", "content": {"application/json": {"schema": ref("Error")}}}
+    operation: Schema = {
+        "operationId": route.answer.__name__.strip("_"),
+        "summary": route.about,
+        "parameters": parameters,
+        "responses": {
+            str(route.status): {"description": "Success.", "content": {route.media_type: {"schema": route.shows}}},
+            "default": failed,
+        },
+    }
+    if route.body is not None:
+        operation["requestBody"] = {
+            "required": not route.body.may_be_empty,
+            "content": {"application/json": {"schema": _body(route.body)}},
+        }
+    return operation
+
+
+def _path_parameter(name: str) -> Schema:
+    schema: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_ID_CHARS}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query_parameter(param: Param) -> Schema:
+    schema: Schema
+    match param.kind:
+        case "int":
+            schema = {"type": "integer", "minimum": param.low, "maximum": param.high}
+        case "bool":
+            schema = {"type": "boolean"}
+        case "text":
+            schema = {"type": "string", "enum": list(param.choices)} if param.choices else {"type": "string"}
+    if param.default is not None:
+        schema["default"] = param.default
+    return {"name": param.name, "in": "query", "required": param.required, "description": param.about, "schema": schema}
+
+
+def _body(body: Body[Any]) -> Schema:
+    """A body's fields: those of its message, by the rules, none of them required unless said so."""
+    if body.schema is not None:
+        return body.schema
+    message = body.message.DESCRIPTOR
+    properties: Properties = {}
+    for field in message.fields:
+        value = field.message_type is not None and field.message_type.full_name == _VALUE
+        schema = ANYTHING if value else _field(field)
+        properties[json_name(field)] = _described(schema, f"{message.full_name}.{field.name}")
+    return {
+        "type": "object",
+        "properties": properties | body.extra,
+        "required": list(body.required),
+        "additionalProperties": False,
+    }
+
+
+def _described(schema: Schema, name: str) -> Schema:
+    """`schema` with the comment of the proto."""
+    comment = _comments().get(name)
+    return {**schema, "description": comment} if comment else schema
+
+
+@cache
+def _comments() -> dict[str, str]:
+    text = resources.files("srbench_gateway").joinpath("proto_comments.json").read_text("utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found

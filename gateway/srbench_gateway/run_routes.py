@@ -1,0 +1,328 @@
+"""Routes about runs: start, list, look at, cancel, and what accounting knows of them."""
+
+from __future__ import annotations
+
+from srbench.v1 import accounting_service_pb2 as accounting
+from srbench.v1 import planner_service_pb2 as planner
+from srbench.v1 import report_pb2, work_queue_service_pb2
+from srbench_kit import pages
+from srbench_kit.errors import InvalidInput
+from srbench_kit.ids import uuid7_hex
+from srbench_kit.values import to_value
+from starlette.responses import Response
+
+from srbench_gateway import views
+from srbench_gateway.bodies import kind_of
+from srbench_gateway.evidence import download
+from srbench_gateway.fields import fill, unknown
+from srbench_gateway.params import Param
+from srbench_gateway.planning_routes import AFTER, cursor
+from srbench_gateway.routes import Ask, Body, Object, Route, check_required
+from srbench_gateway.schema import BOOLEAN, INTEGER, TEXT, listed, nullable, record, ref
+from srbench_gateway.watch import watch
+
+START_TIMEOUT_S = 120.0
+REPORT_TIMEOUT_S = 60.0
+STATUSES = ("queued", "running", "completed", "failed", "cancelled", "interrupted")
+MODES = ("live", "preview", "replay")
+# An outcome's status in the API, and the cell's state that it stands for.
+OUTCOME_STATES = {
+    "completed": work_queue_service_pb2.CELL_STATE_DONE,
+    "failed": work_queue_service_pb2.CELL_STATE_FAILED,
+    "cancelled": work_queue_service_pb2.CELL_STATE_CANCELLED,
+    "sent_unknown": work_queue_service_pb2.CELL_STATE_INTERRUPTED,
+}
+CELL_STATES = ("queued", "leased", "done", "failed", "cancelled", "interrupted")
+
+
+async def runs(ask: Ask) -> Object:
+    request = planner.ListRunsRequest(
+        page_size=ask.number("limit"),
+        page_token=ask.text("after"),
+        status=ask.text("status"),
+        query=ask.text("q"),
+        mode=ask.text("mode"),
+    )
+    found = await ask.planner(ask.plans.ListRuns, request)
+    return {
+        "runs": [views.run_row(item) for item in found.runs],
+        "total": found.total,
+        "limit": ask.number("limit"),
+        "next_cursor": cursor(found.next_page_token),
+    }
+
+
+async def create_run(ask: Ask) -> Object:
+    run = await ask.planner(ask.plans.CreateRun, ask.body, START_TIMEOUT_S)
+    return await ask.manifests.complete(run, ask.actor)
+
+
+async def run(ask: Ask) -> Object:
+    return await ask.manifests.show(ask.ids["run_id"], ask.actor)
+
+
+async def cancel_run(ask: Ask) -> Object:
+    request = planner.CancelRunRequest(id=ask.ids["run_id"])
+    found = await ask.planner(ask.plans.CancelRun, request)
+    return await ask.manifests.complete(found, ask.actor)
+
+
+async def events(ask: Ask) -> Object:
+    request = planner.ListRunEventsRequest(
+        run_id=ask.ids["run_id"], after=ask.number("after"), page_size=ask.number("limit"), type=ask.text("type")
+    )
+    found = await ask.planner(ask.plans.ListRunEvents, request)
+    more = found.has_more and bool(found.events)
+    return {
+        "events": [views.event(item) for item in found.events],
+        "has_more": found.has_more,
+        "next_cursor": found.events[-1].seq if more else None,
+    }
+
+
+async def cells(ask: Ask) -> Object:
+    state = ask.text("state")
+    request = planner.ListCellsRequest(
+        run_id=ask.ids["run_id"],
+        page_size=ask.number("limit"),
+        page_token=ask.text("after"),
+        state=work_queue_service_pb2.CellState.Value(f"CELL_STATE_{(state or 'unspecified').upper()}"),
+    )
+    found = await ask.planner(ask.plans.ListCells, request)
+    return {
+        "cells": [views.plain(item) for item in found.cells],
+        "limit": ask.number("limit"),
+        "next_cursor": cursor(found.next_page_token),
+    }
+
+
+async def results(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request = accounting.ListOutcomesRequest(
+        run_id=run_id,
+        page_size=ask.number("limit"),
+        page_token=pages.from_number(ask.number("after")),
+        target_id=ask.text("target_id"),
+        benchmark=ask.text("benchmark"),
+        state=OUTCOME_STATES.get(ask.text("status"), work_queue_service_pb2.CELL_STATE_UNSPECIFIED),
+        correct=bool(ask.params["correct"]) if "correct" in ask.params else None,
+    )
+    found = await ask.accounting(ask.facts.ListOutcomes, request)
+    return {
+        "results": [views.plain(item) for item in found.results],
+        "total": found.total,
+        "limit": ask.number("limit"),
+        "next_cursor": pages.as_number(found.next_page_token),
+    }
+
+
+async def calls(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request = accounting.ListCallsRequest(
+        run_id=run_id,
+        page_size=ask.number("limit"),
+        page_token=pages.from_number(ask.number("after")),
+        active=bool(ask.params["active"]),
+        target_id=ask.text("target_id"),
+        case_id=ask.text("case_id"),
+    )
+    found = await ask.accounting(ask.facts.ListCalls, request)
+    return {
+        "calls": [views.call_row(item) for item in found.calls],
+        "total": found.total,
+        "limit": ask.number("limit"),
+        "next_cursor": pages.as_number(found.next_page_token),
+    }
+
+
+async def call(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request = accounting.GetCallRequest(run_id=run_id, call_id=ask.ids["call_id"])
+    found = await ask.accounting(ask.facts.GetCall, request)
+    return views.plain(found)
+
+
+async def evidence(ask: Ask) -> Response:
+    run_id = await ask.visible_run()
+    return await download(ask.backends, ask.actor, run_id, ask.ids["call_id"], ask.text("part"))
+
+
+async def spend(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request = accounting.GetSpendRequest(run_id=run_id)
+    found = await ask.accounting(ask.facts.GetSpend, request)
+    return views.plain(found)
+
+
+async def report(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request, timeout_s = accounting.GetReportRequest(run_id=run_id), REPORT_TIMEOUT_S
+    return views.report(await ask.accounting(ask.facts.GetReport, request, timeout_s))
+
+
+async def watch_run(ask: Ask) -> Response:
+    return await watch(ask.backends, ask.actor, ask.ids["run_id"])
+
+
+def _run_body(body: Object) -> planner.CreateRunRequest:
+    """A start without a key gets one of its own, as in the released service: it is a new run each time."""
+    unknown(body, ["manifest", "idempotency_key"], "field")
+    check_required(body, ["manifest"])
+    if not isinstance(body["manifest"], dict):
+        raise InvalidInput("BAD_TYPE", f"manifest is {kind_of(body['manifest'])}; expected an object", field="manifest")
+    key = body.get("idempotency_key")
+    if key is None:
+        key = uuid7_hex()
+    request = fill(planner.CreateRunRequest(), {"idempotency_key": key})
+    if not 1 <= len(request.idempotency_key) <= 200:
+        length = len(request.idempotency_key)
+        raise InvalidInput(
+            "BAD_IDEMPOTENCY_KEY", f"idempotency_key has {length} characters; expected 1 to 200", field="idempotency_key"
+        )
+    request.manifest.CopyFrom(to_value(body["manifest"]))
+    return request
+
+
+def _empty_body(body: Object) -> planner.CancelRunRequest:
+    unknown(body, [], "field")
+    return planner.CancelRunRequest()
+
+
+START = Body(message=planner.CreateRunRequest, make=_run_body, carries_plan=True, required=("manifest",))
+NOTHING = Body(message=planner.CancelRunRequest, make=_empty_body, may_be_empty=True, schema=record())
+_AFTER_NUMBER = Param("after", "int", "`next_cursor` of the page before.", default=0)
+_LIMIT = Param("limit", "int", "Most to return.", 1, 500, default=100)
+_TARGET = Param("target_id", "text", "Only this target.")
+_NUMBER_CURSOR = nullable(INTEGER)
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/runs",
+        about="Lists runs, newest first, with the short part of their manifests.",
+        answer=runs,
+        params=(
+            AFTER,
+            Param("limit", "int", "Most to return.", 1, 500, default=50),
+            Param("status", "text", "Only this status.", choices=STATUSES),
+            Param("mode", "text", "Only this mode.", choices=MODES),
+            Param("q", "text", "Only runs whose name or target ids hold this.", high=200),
+        ),
+        shows=record(runs=listed(ref("RunRow")), total=INTEGER, limit=INTEGER, next_cursor=nullable(TEXT)),
+    ),
+    Route(
+        method="POST",
+        path="/runs",
+        about="Starts a run. The same key with the same manifest gives the run that exists; without a key it is a new run.",
+        answer=create_run,
+        body=START,
+        status=201,
+        shows=ref("Run"),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}",
+        about="Gives a run and its frozen manifest, without the cases.",
+        answer=run,
+        shows=ref("Run"),
+    ),
+    Route(
+        method="POST",
+        path="/runs/{run_id}/cancel",
+        about="Stops a run. A run that has ended is given as it is.",
+        answer=cancel_run,
+        body=NOTHING,
+        shows=ref("Run"),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/results",
+        about="Lists outcomes in the order in which they were recorded.",
+        answer=results,
+        params=(
+            _AFTER_NUMBER,
+            _LIMIT,
+            _TARGET,
+            Param("benchmark", "text", "Only this benchmark."),
+            Param("status", "text", "Only this status.", choices=tuple(OUTCOME_STATES)),
+            Param("correct", "bool", "Only right or only wrong answers."),
+        ),
+        shows=record(results=listed(ref(accounting.Outcome)), total=INTEGER, limit=INTEGER, next_cursor=_NUMBER_CURSOR),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/calls",
+        about="Lists calls in the order of their dispatch, without texts.",
+        answer=calls,
+        params=(
+            _AFTER_NUMBER,
+            _LIMIT,
+            Param("active", "bool", "Only calls without an end.", default=False),
+            _TARGET,
+            Param("case_id", "text", "Only this case."),
+        ),
+        shows=record(calls=listed(ref("CallRow")), total=INTEGER, limit=INTEGER, next_cursor=_NUMBER_CURSOR),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/calls/{call_id}",
+        about="Gives one call with its texts, derived again from the evidence.",
+        answer=call,
+        shows=ref(accounting.Call),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/calls/{call_id}/evidence",
+        about="Downloads what came over the wire: the body as received, or the status, headers and trailers.",
+        answer=evidence,
+        params=(Param("part", "text", "What to download.", default="body", choices=("body", "headers")),),
+        shows=TEXT,
+        media_type="text/plain",
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/events",
+        about="Lists what happened to a run, oldest first.",
+        answer=events,
+        params=(
+            Param("after", "int", "Only events after this `seq`.", default=0),
+            Param("limit", "int", "Most to return.", 1, 1000, default=1000),
+            Param("type", "text", "Only this type."),
+        ),
+        shows=record(events=listed(ref(planner.RunEvent)), has_more=BOOLEAN, next_cursor=_NUMBER_CURSOR),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/report",
+        about="Computes the report of a run.",
+        answer=report,
+        shows=ref(report_pb2.Report),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/cells",
+        about="Lists the cells of a run with their states, in dispatch order.",
+        answer=cells,
+        params=(
+            AFTER,
+            Param("limit", "int", "Most to return.", 1, 1000, default=100),
+            Param("state", "text", "Only this state.", choices=CELL_STATES),
+        ),
+        shows=record(cells=listed(ref(planner.Cell)), limit=INTEGER, next_cursor=nullable(TEXT)),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/spend",
+        about="Gives a run's known spend and what is reserved.",
+        answer=spend,
+        shows=ref(accounting.Spend),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/watch",
+        about="Server-sent events `run` (a run in short, with its spend) each time it changes, then `end`.",
+        answer=watch_run,
+        shows=TEXT,
+        media_type="text/event-stream",
+    ),
+]

@@ -1,0 +1,215 @@
+"""Messages as the JSON that released clients know, where the rules of `srbench_kit.jsonview` alone do not give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+from srbench.v1 import accounting_service_pb2 as accounting
+from srbench.v1 import plan_pb2, report_pb2, target_pb2
+from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import jsonview
+from srbench_kit.jsonview import to_json
+from srbench_kit.values import Json, from_value
+
+Object = dict[str, Json]
+
+# Texts (and lists) in which "empty" means unknown or none; they are shown as null.
+NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
+    "srbench.v1.Run": frozenset({"reason", "error"}),
+    "srbench.v1.DatasetPreparation": frozenset({"reason", "error", "benchmark"}),
+    "srbench.v1.SelectedBenchmark": frozenset({"reason"}),
+    "srbench.v1.Cell": frozenset({"reason"}),
+    "srbench.v1.Outcome": frozenset({"reason", "error"}),
+    "srbench.v1.Call": frozenset(
+        {"reason", "error", "model", "selected_model", "decision", "config_hash", "finish_reason"}
+        | {"evidence_sha256", "first_token_clock"}
+    ),
+    "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
+    "srbench.v1.TargetProfile": frozenset({"config_hash"}),
+}
+# What lists leave out of a call: texts, and what is as large as they are.
+CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
+_SUMMARY = frozenset(
+    {"version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling", "benchmark_weights"}
+    | {"adapter_versions", "plan_sha256", "case_sha256", "custom_subset"}
+)
+_MICRO = 10**6
+
+
+def plain(message: Message) -> Object:
+    """The JSON of `message` by the rules, its empty texts null where that is what they mean."""
+    return blank(message.DESCRIPTOR.full_name, to_json(message))
+
+
+def blank(name: str, shown: Object) -> Object:
+    """`shown`, the JSON of a message called `name`, with its empty texts null where that is what they mean."""
+    for field in NULL_WHEN_EMPTY.get(name, ()):
+        if shown[field] in ("", []):
+            shown[field] = None
+    return shown
+
+
+def target(message: target_pb2.Target) -> Object:
+    """A target as manifests write it: only what is set, prices in US dollars per million tokens."""
+    everything = to_json(message)
+    shown = {field.name: everything[field.name] for field, _ in message.ListFields()}
+    if message.prices:
+        shown["prices"] = {model: _price(price) for model, price in sorted(message.prices.items())}
+    return shown
+
+
+def _price(message: Any) -> Object:
+    """One picodollar a token is one micro-dollar a million tokens."""
+    return {
+        field.name.removesuffix("_picodollars"): getattr(message, field.name) / _MICRO
+        for field in message.DESCRIPTOR.fields
+        if not field.has_presence or message.HasField(field.name)
+    }
+
+
+def catalog(message: planner.Catalog) -> Object:
+    """The catalog; `purpose` is what released clients call a profile's description."""
+    shown = to_json(message)
+    shown["profiles"] = [{**to_json(profile), "purpose": profile.description} for profile in message.profiles]
+    return shown
+
+
+def preparation_options(message: planner.Catalog) -> Object:
+    """What can be prepared."""
+    items: list[Json] = [
+        {
+            "id": item.id,
+            "name": item.title,
+            "profiles": {"smoke": item.smoke_count, "quick": item.quick_count, "standard": item.standard_count},
+            "source_url": item.source_url,
+            "revision": item.revision,
+            "access_note": "The pinned revision is fetched by the planner; the source's own terms apply.",
+            "dependencies": [],
+            "available": item.available,
+        }
+        for item in message.benchmarks
+    ]
+    return {"benchmarks": items}
+
+
+def dataset(message: planner.Dataset) -> Object:
+    """A dataset as its manifest says it: sources by benchmark."""
+    shown = to_json(message)
+    shown["sources"] = {source.benchmark: to_json(source) for source in message.sources}
+    return shown
+
+
+def dataset_detail(message: planner.Dataset, titles: dict[str, str]) -> Object:
+    """One dataset with its counts and where it comes from. `titles` are the benchmarks' by id."""
+    shown = dataset(message)
+    shown["benchmarks"] = [
+        {"id": name, "title": titles.get(name, name), "count": message.counts.get(name, 0)} for name in message.benchmarks
+    ]
+    shown["provenance"] = {
+        "sha256": message.sha256,
+        "seed": message.seed,
+        "selection": message.selection,
+        "sources": [to_json(source) for source in message.sources],
+    }
+    return shown
+
+
+def dataset_case(message: planner.DatasetCase) -> Object:
+    """One question, without its answer."""
+    shown = to_json(message)
+    shown["messages"] = [{"role": item.role, "content": to_json(item)["content"]} for item in message.messages]
+    return shown
+
+
+def selection(message: planner.DatasetSelection) -> Object:
+    """Which dataset serves each benchmark; `reason_code` is what released clients call the reason."""
+    shown = to_json(message)
+    shown["benchmarks"] = [
+        {**plain(item), "id": item.benchmark, "reason_code": item.reason or None} for item in message.benchmarks
+    ]
+    return {**shown, "model_requests": 0}
+
+
+def preparation(message: planner.DatasetPreparation) -> Object:
+    """A preparation job; its dataset as datasets are shown."""
+    shown = plain(message)
+    shown["dataset"] = dataset(message.dataset) if message.HasField("dataset") else None
+    return shown
+
+
+def plan_checked(message: plan_pb2.Plan) -> Object:
+    """The answer to a check of a manifest: the frozen manifest, to be sent again as it is."""
+    members = message.manifest.object_value.members
+    bound = any(member.key == "dataset" for member in members)
+    manifest: Object = {m.key: from_value(m.value) for m in members if not (bound and m.key == "cases")}
+    worst = message.worst_case_cost_picodollars
+    return {
+        "manifest": manifest,
+        "plan_sha256": message.plan_sha256,
+        "case_sha256": message.case_sha256,
+        "total": message.total,
+        "case_count": message.case_count,
+        "case_counts": dict(sorted(message.case_counts.items())),
+        "worst_case_cost_usd": jsonview.usd(worst) if message.HasField("worst_case_cost_picodollars") else None,
+        "status": "validated",
+        "model_requests": 0,
+    }
+
+
+def plan_summary(message: plan_pb2.Plan) -> Object:
+    """What a list says of a run's manifest: the short members of it, under their own names."""
+    shown = to_json(message)
+    summary: Object = {key: value for key, value in shown.items() if key in _SUMMARY}
+    summary["targets"] = [target(item) for item in message.targets]
+    summary["limits"] = shown["limits"]
+    if message.dataset_sha256:
+        summary["dataset"] = {"sha256": message.dataset_sha256, "case_count": message.case_count}
+    return summary
+
+
+def run(message: planner.Run, manifest: Json) -> Object:
+    """A run with `manifest` in place of its plan."""
+    shown = plain(message)
+    shown.pop("plan")
+    return {**shown, "plan_sha256": message.plan.plan_sha256, "manifest": manifest}
+
+
+def run_row(message: planner.Run) -> Object:
+    """A run in a list."""
+    return {**run(message, plan_summary(message.plan)), "manifest_summary": True}
+
+
+def frozen_manifest(message: planner.Run) -> Object:
+    """A run's manifest without its cases: they are large, never change, and hold the answers."""
+    members = message.plan.manifest.object_value.members
+    return {member.key: from_value(member.value) for member in members if member.key != "cases"}
+
+
+def event(message: planner.RunEvent) -> Object:
+    """An event; `at` and `kind` are what released clients call its time and type."""
+    shown = to_json(message)
+    return {**shown, "at": shown["created_at"], "kind": message.type}
+
+
+def call_row(message: accounting.Call) -> Object:
+    """A call in a list."""
+    shown = plain(message)
+    for name in CALL_TEXTS:
+        del shown[name]
+    return shown
+
+
+def report(message: report_pb2.Report) -> Object:
+    """A report; an interval without ends is null."""
+    shown = to_json(message)
+    rows: list[Any] = [shown["benchmarks"]]
+    if isinstance(shown["summary"], dict):
+        rows.append(shown["summary"]["targets"])
+    for row in (row for group in rows for row in group):
+        blank("srbench.v1.Metrics", row)
+    if isinstance(shown["provenance"], dict):
+        profiles: Any = shown["provenance"]["target_profiles"]
+        for profile in profiles:
+            blank("srbench.v1.TargetProfile", profile)
+    return shown

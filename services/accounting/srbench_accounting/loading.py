@@ -1,0 +1,138 @@
+"""A run's rows as the columns that the report is computed from. Every value is selected as an integer, so that the driver's
+rows turn into one array without a look at each."""
+
+from __future__ import annotations
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.sql import func
+from srbench.v1 import accounting_service_pb2 as pb
+
+from srbench_accounting import schema
+from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
+from srbench_accounting.schema import row_id
+from srbench_accounting.statements import Statement
+from srbench_accounting.vocabulary import Vocabulary
+
+# No time before 1970 and no clock set back by more than this is taken for a real one.
+_NO_TIME = -(2**62)
+
+_OUTCOME = ("case_index", "target_index", "state", "reason", "correct", "strict_format", "output_limit")
+_CALL = ("case_index", "target_index", "role", "reserved")
+_RECEIPT = (
+    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "cost", "cache_neutral_cost"),
+    *("inference_call_count", "cache_read_reported", "model", "selected_model", "decision", "finish_reason"),
+    *("latency_ns", "ttft_ns", "first_token_lag_ns"),
+)
+
+
+class ColumnLoader:
+    """Loads the columns of runs. Safe in any thread."""
+
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        outcomes, calls, receipts = schema.outcomes, schema.calls, schema.receipts
+        times = [
+            func.coalesce(outcomes.c[name], sa.literal_column(str(_NO_TIME))) for name in ("start_us", "finish_after_us")
+        ]
+        self._outcomes = Statement(
+            sa.select(*[_known(outcomes.c[name]) for name in _OUTCOME], *times)
+            .where(outcomes.c.outcome_id.between(sa.bindparam("first"), sa.bindparam("last")))
+            .order_by(outcomes.c.outcome_id),
+            dialect,
+        )
+        prompt = func.coalesce(
+            receipts.c.prompt_tokens,
+            receipts.c.input_tokens + receipts.c.cached_input_tokens + receipts.c.cache_write_tokens,
+            sa.literal_column(str(UNKNOWN)),
+        )
+        sent: sa.ColumnClause[int] = sa.literal_column(str(int(pb.CALL_STATUS_SENT)))
+        self._calls = Statement(
+            sa.select(
+                *[_known(calls.c[name]) for name in _CALL],
+                func.coalesce(receipts.c.status, sent),
+                prompt,
+                *[_known(receipts.c[name]) for name in _RECEIPT],
+            )
+            .select_from(calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id))
+            .where(calls.c.call_id.between(sa.bindparam("first"), sa.bindparam("last")))
+            .order_by(calls.c.call_id),
+            dialect,
+        )
+
+    def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
+        """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
+        first, last = row_id(run_no, 0), row_id(run_no + 1, 0) - 1
+        with connection.begin():
+            # One transaction, so that no call is newer than the outcomes.
+            outcome_rows = self._outcomes.rows(connection, first, last)
+            call_rows = self._calls.rows(connection, first, last)
+            return self._outcome_columns(connection, outcome_rows, eligible_s), self._call_columns(connection, call_rows)
+
+    def _outcome_columns(self, connection: Connection, rows: object, eligible_s: float) -> OutcomeColumns:
+        table = _table(rows, len(_OUTCOME) + 2)
+        column = dict(zip(_OUTCOME, table, strict=False))
+        start, after = (np.where(values == _NO_TIME, np.nan, values / 1e6) for values in table[-2:])
+        return OutcomeColumns(
+            case=column["case_index"],
+            target=column["target_index"],
+            end=column["state"],
+            reason=self._labels(connection, column["reason"]),
+            correct=column["correct"],
+            strict_format=column["strict_format"],
+            output_limit=column["output_limit"],
+            latency_s=np.where(np.isnan(start), np.nan, after),
+            queue_wait_s=start - eligible_s,
+            finish_s=np.where(np.isnan(start), 0.0, start) + after,
+        )
+
+    def _call_columns(self, connection: Connection, rows: object) -> CallColumns:
+        names = (*_CALL, "status", "prompt_tokens", *_RECEIPT)
+        column = dict(zip(names, _table(rows, len(names)), strict=True))
+        return CallColumns(
+            case=column["case_index"],
+            target=column["target_index"],
+            role=column["role"],
+            end=column["status"],
+            input_tokens=column["input_tokens"],
+            cached_input_tokens=column["cached_input_tokens"],
+            cache_write_tokens=column["cache_write_tokens"],
+            output_tokens=column["output_tokens"],
+            prompt_tokens=column["prompt_tokens"],
+            cost=column["cost"],
+            cache_neutral_cost=column["cache_neutral_cost"],
+            reserved=column["reserved"],
+            inference_calls=column["inference_call_count"],
+            cache_read_reported=column["cache_read_reported"],
+            model=self._labels(connection, column["model"]),
+            selected_model=self._labels(connection, column["selected_model"]),
+            decision=self._labels(connection, column["decision"]),
+            finish_reason=self._labels(connection, column["finish_reason"]),
+            latency_s=_seconds(column["latency_ns"]),
+            ttft_s=_seconds(column["ttft_ns"]),
+            first_token_lag_s=_seconds(column["first_token_lag_ns"]),
+        )
+
+    def _labels(self, connection: Connection, numbers: Ints) -> Labels:
+        known, codes = np.unique(numbers, return_inverse=True)
+        used = [int(number) for number in known if number != UNKNOWN]
+        words = self._vocabulary.words(connection, used)
+        # `UNKNOWN` sorts first, so that the code of the first word is 1 where it occurs and 0 where not.
+        shift = int(len(known) > len(used))
+        return Labels(codes.astype(np.int64) - shift, tuple(words[number] for number in used))
+
+
+def _known(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    return func.coalesce(column, sa.literal_column(str(UNKNOWN)))
+
+
+def _table(rows: object, width: int) -> NDArray[np.int64]:
+    """The rows as an array with one line a column."""
+    table = np.array(rows, dtype=np.int64)
+    return np.ascontiguousarray(table.reshape(-1, width).T)
+
+
+def _seconds(nanoseconds: Ints) -> Floats:
+    return np.where(nanoseconds == UNKNOWN, np.nan, nanoseconds / 1e9)

@@ -1,0 +1,130 @@
+"""The report as a `srbench.v1.Report`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from srbench.v1 import report_pb2 as pb
+from srbench.v1 import usage_pb2
+from srbench_kit.values import fill_value, to_value
+
+from srbench_accounting.diagnostics import OutputDiagnostics
+from srbench_accounting.metrics import Metrics
+from srbench_accounting.report import VERSION, Failure, Report, RunFacts, TargetProfile
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from google.protobuf.message import Message
+
+# Fields of `Metrics` whose message has another form than the value.
+_SHAPED = frozenset({"accuracy_ci95", "tokens", "continuity", "output_diagnostics", "cache_read"})
+_MAPS = frozenset({"selected_models", "decisions", "failure_reasons"})
+
+
+def report(made: Report) -> pb.Report:
+    """The message; what is `None` stays absent."""
+    facts, summary = made.facts, made.summary
+    message = pb.Report(
+        version=VERSION,
+        run_id=facts.run_id,
+        status=facts.status,
+        mode=facts.mode,
+        cost_policy=facts.cost_policy,
+        failure=_failure(made.failure),
+        child_attempts=[pb.ChildAttempt(id=run, status=status) for run, status in facts.child_attempts],
+        summary=pb.ReportSummary(
+            targets=[metrics(row) for row in summary.targets],
+            wall_time_s=summary.wall_time_s,
+            total_spend_picodollars=summary.total_spend_picodollars,
+            known_spend_picodollars=summary.known_spend_picodollars,
+            spend_upper_picodollars=summary.spend_upper_picodollars,
+        ),
+        benchmarks=[metrics(row) for row in made.benchmarks],
+        limitations=made.limitations,
+        provenance=_provenance(facts),
+    )
+    fill_value(message.recovery, facts.recovery)
+    return message
+
+
+def metrics(row: Metrics) -> pb.Metrics:
+    """One row of figures."""
+    message = pb.Metrics(
+        accuracy_ci95=row.accuracy_ci95,
+        tokens=None if row.tokens is None else usage_pb2.TokenUsage(),
+        continuity=pb.Continuity(),
+        output_diagnostics=_diagnostics(row.output_diagnostics),
+        cache_read=pb.CacheRead(),
+    )
+    _fill(message, row, skip=_SHAPED | _MAPS)
+    if row.tokens is not None:
+        _fill(message.tokens, row.tokens)
+    _fill(message.continuity, row.continuity)
+    _fill(message.cache_read, row.cache_read)
+    for name in _MAPS:
+        getattr(message, name).update(getattr(row, name))
+    return message
+
+
+def _fill(message: Message, value: DataclassInstance, skip: frozenset[str] = frozenset()) -> None:
+    """Copies fields that have the same name on both sides; a value without its field is a bug and raises."""
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if field.name not in skip and item is not None:
+            setattr(message, field.name, item)
+
+
+def _diagnostics(made: OutputDiagnostics) -> pb.OutputDiagnostics:
+    return pb.OutputDiagnostics(
+        planned_cases=made.planned_cases,
+        result_cases=made.result_cases,
+        output_limit_cases=made.output_limit_cases,
+        strict_format=pb.StrictFormat(
+            checked_cases=made.format_checked_cases,
+            failed_cases=made.format_failed_cases,
+            unassessed_cases=made.format_unassessed_cases,
+        ),
+        subject_calls=pb.SubjectCalls(
+            total=made.subject_call_total,
+            finish_reasons=made.finish_reasons,
+            unknown_finish_reason=made.unknown_finish_reason,
+        ),
+    )
+
+
+def _failure(made: Failure | None) -> pb.ReportFailure | None:
+    if made is None:
+        return None
+    return pb.ReportFailure(
+        case_id=made.case_id,
+        target_id=made.target_id,
+        reason=made.reason,
+        inferred_from_saved_results=made.inferred_from_saved_results,
+    )
+
+
+def _provenance(facts: RunFacts) -> pb.ReportProvenance:
+    return pb.ReportProvenance(
+        accounting_correction=to_value(facts.accounting_correction),
+        runner=to_value(facts.runner),
+        plan_sha256=facts.plan_sha256,
+        case_sha256=facts.case_sha256,
+        dataset=to_value(facts.dataset),
+        sampling=to_value(facts.sampling),
+        adapter_versions=facts.adapter_versions,
+        custom_subset=facts.custom_subset,
+        target_profiles=[_profile(one) for one in facts.target_profiles],
+        profile=facts.profile,
+        seed=facts.seed,
+    )
+
+
+def _profile(one: TargetProfile) -> pb.TargetProfile:
+    return pb.TargetProfile(
+        id=one.id,
+        model=one.model,
+        kind=one.kind,
+        request_params=to_value(one.request_params),
+        config_hash=one.config_hash,
+    )

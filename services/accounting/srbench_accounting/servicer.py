@@ -1,0 +1,114 @@
+"""One RPC each: parse, call the core or the ledger, render."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, TypeAlias
+
+from grpc import aio
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import accounting_service_pb2_grpc as rpc
+from srbench.v1 import report_pb2
+from srbench_kit import pages
+from srbench_kit.auth import require_role
+from srbench_kit.errors import InvalidInput
+
+from srbench_accounting import checking, evidence, views
+from srbench_accounting.recording import FactStream
+from srbench_accounting.run_facts import KnownRun, PlanCases
+from srbench_accounting.store import Store
+
+PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+Context: TypeAlias = "aio.ServicerContext[Any, Any]"
+
+
+class Accounting(rpc.AccountingServiceServicer):
+    """The ledger's face."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
+        require_role(context, "executor")
+        store = self._store
+        async for response in FactStream(store.recorder, store.registry, store.board).answer(request_iterator):
+            yield response
+
+    async def FenceCells(self, request: pb.FenceCellsRequest, context: Context) -> pb.FenceCellsResponse:
+        require_role(context, "planner")
+        store, run = self._store, await self._store.registry.run(request.run_id)
+        bad = checking.fences(request, run)
+        if bad is not None:
+            raise InvalidInput(bad.reason, bad.message)
+        recorded, cells = await store.writer.run(lambda connection: store.ledger.fence(connection, run, request))
+        store.vocabulary.learn(recorded.words)
+        return pb.FenceCellsResponse(cells=cells)
+
+    async def HaltRun(self, request: pb.HaltRunRequest, context: Context) -> pb.HaltRunResponse:
+        require_role(context, "planner")
+        store, run = self._store, await self._store.registry.run(request.run_id)
+        reason = request.reason[:64] or "halted"
+        await store.writer.run(lambda connection: store.ledger.halt(connection, run, reason))
+        return pb.HaltRunResponse()
+
+    async def GetSpend(self, request: pb.GetSpendRequest, context: Context) -> pb.Spend:
+        run = await self._store.registry.run(request.run_id)
+        return await self._store.reader.run(lambda connection: views.spend(self._store, connection, run))
+
+    async def GetReport(self, request: pb.GetReportRequest, context: Context) -> report_pb2.Report:
+        store = self._store
+        planner_run, run = await asyncio.gather(
+            store.registry.planner_run(request.run_id), store.registry.run(request.run_id)
+        )
+        cases = await store.registry.cases(run)
+        return await store.reader.run(lambda connection: views.report(store, connection, run, planner_run, cases))
+
+    async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
+        run, cases = await self._run_with_cases(request.run_id)
+        correct = request.correct if request.HasField("correct") else None
+        asked = ("outcomes", request.run_id, request.target_id, request.benchmark, request.state, correct)
+        after, size = _position(request, *asked)
+        wanted = views.outcome_filter(request, run, cases)
+        page, results = await self._store.reader.run(
+            lambda connection: views.outcomes(self._store, connection, run, cases, wanted, after, size)
+        )
+        token = pages.encode(page.last, *asked) if page.more else ""
+        return pb.ListOutcomesResponse(results=results, total=page.total, next_page_token=token)
+
+    async def ListCalls(self, request: pb.ListCallsRequest, context: Context) -> pb.ListCallsResponse:
+        run, cases = await self._run_with_cases(request.run_id)
+        asked = ("calls", request.run_id, request.active, request.target_id, request.case_id)
+        after, size = _position(request, *asked)
+        wanted = views.call_filter(request, run, cases)
+        page, calls = await self._store.reader.run(
+            lambda connection: views.calls(self._store, connection, run, cases, wanted, request.active, after, size)
+        )
+        token = pages.encode(page.last, *asked) if page.more else ""
+        return pb.ListCallsResponse(calls=calls, total=page.total, next_page_token=token)
+
+    async def GetCall(self, request: pb.GetCallRequest, context: Context) -> pb.Call:
+        run, cases = await self._run_with_cases(request.run_id)
+        return await self._store.reader.run(
+            lambda connection: views.whole_call(self._store, connection, run, cases, request.call_id)
+        )
+
+    async def ReadEvidence(self, request: pb.ReadEvidenceRequest, context: Context) -> AsyncIterator[pb.EvidenceChunk]:
+        run = await self._store.registry.run(request.run_id)
+        key, data = await self._store.reader.run(
+            lambda connection: views.evidence_of(self._store, connection, run, request.call_id)
+        )
+        for chunk in evidence.chunks(key, data):
+            yield chunk
+
+    async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
+        run = await self._store.registry.run(run_id)
+        return run, await self._store.registry.cases(run)
+
+
+def _position(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[int, int]:
+    """After which place the page begins, and its size."""
+    after = pages.decode(request.page_token, *asked)
+    if not isinstance(after, int | None) or (after or 0) < 0:
+        raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
+    return after or 0, pages.page_size(request.page_size, PAGE_SIZE, MAX_PAGE_SIZE)

@@ -1,0 +1,154 @@
+"""The numbers in a provider's usage object, each found under any of its names and checked before it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from srbench_kit.values import Json
+
+_INT64_MAX = 2**63 - 1
+_DETAILS = (
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "completion_tokens_details",
+    "output_tokens_details",
+    "cache_creation",
+)
+
+# Every name under which a number is known to come. A number that comes twice under two names is one number.
+_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "prompt": (("prompt_tokens",),),
+    "input": (("input_tokens",),),
+    "cached": (
+        ("prompt_tokens_details", "cached_tokens"),
+        ("input_tokens_details", "cached_tokens"),
+        ("cache_read_input_tokens",),
+        ("prompt_cache_hit_tokens",),
+        ("cached_input_tokens",),
+        ("cached_tokens",),
+    ),
+    "written": (
+        ("prompt_tokens_details", "cache_write_tokens"),
+        ("prompt_tokens_details", "cache_creation_tokens"),
+        ("prompt_tokens_details", "created_cache_tokens"),
+        ("input_tokens_details", "cache_write_tokens"),
+        ("input_tokens_details", "cache_creation_tokens"),
+        ("input_tokens_details", "created_cache_tokens"),
+        ("cache_creation_input_tokens",),
+        ("cache_write_tokens",),
+    ),
+    "written_5m": (("cache_creation", "ephemeral_5m_input_tokens"),),
+    "written_1h": (("cache_creation", "ephemeral_1h_input_tokens"),),
+    "miss": (("prompt_cache_miss_tokens",),),
+    "output": (("completion_tokens",), ("output_tokens",)),
+    "reasoning": (
+        ("completion_tokens_details", "reasoning_tokens"),
+        ("output_tokens_details", "reasoning_tokens"),
+        ("reasoning_tokens",),
+    ),
+    "total": (("total_tokens",),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One number of a usage object.
+
+    Attributes:
+        value: the number; `None` when nobody gave it or when what was given cannot be believed.
+        reported: whether anything that is not null stood under one of its names.
+    """
+
+    value: int | None = None
+    reported: bool = False
+
+    @property
+    def broken(self) -> bool:
+        """Whether something was given and cannot be believed."""
+        return self.reported and self.value is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Every number of a usage object, and what was wrong with those that are not believed.
+
+    Attributes:
+        named: the names, in dotted form, under which something other than null stood.
+        flags: stable words; empty when nothing was wrong.
+    """
+
+    prompt: Count
+    input: Count
+    cached: Count
+    written: Count
+    written_1h: Count
+    miss: Count
+    output: Count
+    reasoning: Count
+    total: Count
+    named: frozenset[str]
+    flags: tuple[str, ...]
+
+
+def read_counts(raw: Mapping[str, Json]) -> Counts:
+    """The numbers of a usage object; order of its keys and keys with null make no difference."""
+    flags: list[str] = []
+    damaged = frozenset(name for name in _DETAILS if raw.get(name) is not None and not isinstance(raw[name], dict))
+    if damaged:
+        flags.append("malformed_details")
+    found = {fact: _find(raw, fact, damaged, flags) for fact in _NAMES}
+    five, hour = found.pop("written_5m"), found["written_1h"]
+    found["written"] = _written(found["written"], five, hour, flags)
+    if found["written"].broken:
+        found["written_1h"] = Count(None, hour.reported)
+    named = frozenset(".".join(path) for paths in _NAMES.values() for path in paths if _at(raw, path) is not None)
+    details = frozenset(name for name in _DETAILS if raw.get(name) is not None)
+    return Counts(**found, named=named | details, flags=tuple(dict.fromkeys(flags)))
+
+
+def _at(raw: Mapping[str, Json], path: tuple[str, ...]) -> Json:
+    value: Json = raw.get(path[0])
+    for name in path[1:]:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _find(raw: Mapping[str, Json], fact: str, damaged: frozenset[str], flags: list[str]) -> Count:
+    given = [value for path in _NAMES[fact] if (value := _at(raw, path)) is not None]
+    hidden = any(len(path) > 1 and path[0] in damaged for path in _NAMES[fact])
+    if not given:
+        return Count(None, hidden)
+    faults = [fault for value in given if (fault := _fault(value))]
+    if faults:
+        flags.extend(faults)
+        return Count(None, True)
+    if len(set(map(str, given))) > 1:
+        flags.append(f"contradictory_{fact}")
+        return Count(None, True)
+    value = given[0]
+    return Count(value if isinstance(value, int) and not hidden else None, True)
+
+
+def _fault(value: Json) -> str | None:
+    """Why `value` is no token count; a float is none even when it is whole, for nobody counts tokens in floats."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "not_an_integer"
+    if value < 0:
+        return "negative"
+    return "out_of_range" if value > _INT64_MAX else None
+
+
+def _written(whole: Count, five: Count, hour: Count, flags: list[str]) -> Count:
+    """Cache writes from their sum and their parts by lifetime, which must agree."""
+    if five.broken or hour.broken or whole.broken:
+        return Count(None, True)
+    if not (five.reported or hour.reported):
+        return whole
+    known = [part.value for part in (five, hour) if part.value is not None]
+    if whole.value is None:
+        return Count(sum(known), True) if len(known) == 2 else Count(None, False)
+    if sum(known) > whole.value or (len(known) == 2 and sum(known) != whole.value):
+        flags.append("contradictory_written")
+        return Count(None, True)
+    return whole

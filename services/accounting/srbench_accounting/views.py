@@ -1,0 +1,152 @@
+"""What readers see, read on one connection: spend, reports, pages, calls with their texts, evidence."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import plan_pb2, report_pb2
+from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.errors import NotFound
+
+from srbench_accounting import answers, convert, schema
+from srbench_accounting.listing import CallWithEnd, Filter, Page
+from srbench_accounting.rows import Stored
+from srbench_accounting.run_facts import KnownRun, PlanCases
+from srbench_accounting.store import Store
+
+NOTHING = -1
+
+
+def spend(store: Store, connection: Connection, run: KnownRun) -> pb.Spend:
+    """A run's money."""
+    row = connection.execute(sa.select(schema.runs).where(schema.runs.c.run_no == run.run_no)).one()
+    return pb.Spend(
+        run_id=run.run_id,
+        known_cost_picodollars=row.spent,
+        reserved_picodollars=row.open_reserved + row.held_reserved,
+        max_cost_picodollars=row.max_cost,
+        call_count=row.call_count,
+        open_call_count=row.open_call_count,
+        unknown_cost_count=row.unknown_cost_count,
+    )
+
+
+def report(
+    store: Store, connection: Connection, run: KnownRun, planner_run: planner_pb.Run, cases: PlanCases
+) -> report_pb2.Report:
+    """The report of a run, computed from its plan and facts."""
+    eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
+    outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
+    return store.deriving.report(planner_run, cases.cases, outcomes, calls)
+
+
+def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:
+    """What a list of outcomes is narrowed to."""
+    benchmark = request.benchmark
+    return Filter(
+        target=_target(request.target_id, run),
+        cases=frozenset(cases.indexes_by_benchmark.get(benchmark, ())) if benchmark else None,
+        state=request.state or None,
+        correct=int(request.correct) if request.HasField("correct") else None,
+    )
+
+
+def call_filter(request: pb.ListCallsRequest, run: KnownRun, cases: PlanCases) -> Filter:
+    """What a list of calls is narrowed to."""
+    case_id = request.case_id
+    return Filter(
+        target=_target(request.target_id, run),
+        cases=frozenset({cases.index_by_id.get(case_id, NOTHING)}) if case_id else None,
+    )
+
+
+def outcomes(
+    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, wanted: Filter, after: int, size: int
+) -> tuple[Page, list[pb.Outcome]]:
+    """A page of outcomes, each with the sums over its subject's calls."""
+    page = store.lists.outcome_page(connection, run.run_no, wanted, after, size)
+    rows = store.lists.outcomes(connection, page.ids)
+    ends = store.lists.subject_ends(connection, run.run_no, [row.cell for _, row in rows])
+    words = store.vocabulary.words(connection, (row.reason for _, row in rows))
+    found = [
+        convert.outcome(identifier, row, ends.get(row.cell, []), run=run, case=_case(cases, row.case_index), words=words)
+        for identifier, row in rows
+    ]
+    return page, found
+
+
+def calls(
+    store: Store,
+    connection: Connection,
+    run: KnownRun,
+    cases: PlanCases,
+    wanted: Filter,
+    active: bool,
+    after: int,
+    size: int,
+) -> tuple[Page, list[pb.Call]]:
+    """A page of calls without their texts."""
+    read_page = store.lists.open_page if active else store.lists.call_page
+    page = read_page(connection, run.run_no, wanted, after, size)
+    return page, _calls(store, connection, run, cases, store.lists.calls(connection, page.ids))
+
+
+def whole_call(store: Store, connection: Connection, run: KnownRun, cases: PlanCases, call_id: str) -> pb.Call:
+    """One call with its texts. Raises: `NotFound` (`NO_SUCH_CALL`), `DataLoss` (`EVIDENCE_DAMAGED`)."""
+    found = _find(store, connection, run, call_id)
+    (message,) = _calls(store, connection, run, cases, [found])
+    stored = _stored(store, connection, found)
+    if stored is not None:
+        convert.fill_texts(message, answers.read(store.evidence.open(stored)))
+    return message
+
+
+def evidence_of(store: Store, connection: Connection, run: KnownRun, call_id: str) -> tuple[pb.CallKey, bytes]:
+    """A call's key and its compressed evidence. Raises: `NotFound` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DataLoss`."""
+    found = _find(store, connection, run, call_id)
+    stored = _stored(store, connection, found)
+    if stored is None:
+        raise NotFound("NO_EVIDENCE", f"call {call_id} has no evidence", call_id=call_id)
+    row = found[0]
+    key = pb.CallKey(run_id=run.run_id, cell=row.cell, ordinal=row.ordinal, offer=row.offer)
+    return key, store.evidence.read(stored)
+
+
+def _calls(store: Store, connection: Connection, run: KnownRun, cases: PlanCases, rows: list[CallWithEnd]) -> list[pb.Call]:
+    numbers = {number for row, end in rows for number in convert.call_words(row, end)}
+    words = store.vocabulary.words(connection, numbers)
+    found = []
+    for row, end in rows:
+        message = convert.call(row, end, run=run, case=_case(cases, row.case_index), words=words)
+        if end is None:
+            activity = store.board.find((run.run_id, row.cell, row.ordinal, row.offer))
+            if activity is not None:
+                message.activity.CopyFrom(activity)
+        found.append(message)
+    return found
+
+
+def _find(store: Store, connection: Connection, run: KnownRun, call_id: str) -> CallWithEnd:
+    key = convert.call_key(run.run_id, call_id)
+    found = store.lists.call(connection, run.run_no, *key)
+    if found is None:
+        raise NotFound("NO_SUCH_CALL", f"run {run.run_id} has no call {call_id!r}", run_id=run.run_id, call_id=call_id)
+    return found
+
+
+def _stored(store: Store, connection: Connection, found: CallWithEnd) -> Stored | None:
+    end = found[1]
+    return store.known_calls.stored(connection, end) if end is not None else None
+
+
+def _case(cases: PlanCases, index: int) -> plan_pb2.PlanCase | None:
+    return cases.cases[index] if index < len(cases.cases) else None
+
+
+def _target(target_id: str, run: KnownRun) -> int | None:
+    """The position of a target; a name that the plan does not have fits nothing."""
+    if not target_id:
+        return None
+    ids = [target.id for target in run.context.targets]
+    return ids.index(target_id) if target_id in ids else NOTHING

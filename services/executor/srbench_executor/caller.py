@@ -1,0 +1,280 @@
+"""One model call from the permission to send it to the record of how it ended. Never sends anything twice.
+
+Only what was provably not accepted is offered again, each offer as a call of its own in accounting's eyes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import plan_pb2, target_pb2
+from srbench_kit.completion import header
+from srbench_kit.errors import Exhausted
+from srbench_kit.values import Json
+
+from srbench_executor import receipts, request
+from srbench_executor.admission import retry_after_s, wait_s
+from srbench_executor.call import Call, CallBounds
+from srbench_executor.exchange import NotAccepted, Outgoing, Transport
+from srbench_executor.facts import FactStream
+from srbench_executor.pool import DirectTransport
+from srbench_executor.proxied import ProxiedTransport, proxy_for
+from srbench_executor.receipts import Settlement
+from srbench_executor.runs import Run, Subject
+from srbench_executor.spool import Spool
+from srbench_executor.work import Cell, Ended, Refused
+
+CONNECT_S = 10.0
+SHORTEST_CALL_S = 0.1
+_QUALITY = frozenset({"output_limit", "output_chars", "repetition"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What to ask whom. `ordinal` counts the calls of a cell."""
+
+    ordinal: int
+    role: pb.CallRole.ValueType
+    subject: Subject
+    messages: list[Json]
+    fields: dict[str, Json]
+
+
+class Transports:
+    """The direct transport, and one for each proxy that the environment names."""
+
+    def __init__(self) -> None:
+        self._direct = DirectTransport()
+        self._proxied: dict[str, ProxiedTransport] = {}
+
+    def for_request(self, outgoing: Outgoing) -> Transport:
+        """The transport that reaches where `outgoing` goes."""
+        proxy = proxy_for(outgoing.origin)
+        if proxy is None:
+            return self._direct
+        if proxy not in self._proxied:
+            self._proxied[proxy] = ProxiedTransport(proxy)
+        return self._proxied[proxy]
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._direct.close()
+        for transport in self._proxied.values():
+            await transport.close()
+
+
+class Caller:
+    """Makes model calls for cells."""
+
+    def __init__(self, facts: FactStream, spool: Spool, transports: Transports) -> None:
+        self._facts = facts
+        self._spool = spool
+        self._transports = transports
+
+    async def ask(self, cell: Cell, question: Question) -> Ended | Refused:
+        """Asks, waits for the answer and for accounting's word that it has it; or goes on from what accounting had."""
+        run, subject = _run_of(cell), question.subject
+        key = subject.key()
+        if key is None or (key and not request.usable_key(key)):
+            name = subject.target.api_key_env
+            what = "is not set" if key is None else "holds characters that no header can carry"
+            return _failed("missing_key", f"the environment variable {name} of the executor {what}")
+        fields = request.request_fields(subject.target, subject.params, question.messages, question.fields)
+        session = ""
+        if subject.target.session_mode == target_pb2.SESSION_MODE_SESSION_AWARE:
+            session = request.session_id(run.context.run_id, subject.target.id, cell.lease.public_case.case_id)
+        head = request.headers(subject.target, subject.endpoint.host_header, key, session)
+        outgoing = request.outgoing(subject.endpoint, fields, head)
+        dispatch = self._dispatch(cell, question, outgoing, fields)
+        give_up_at = time.monotonic() + run.limits.admission_wait_s
+        offer = 0
+        while True:
+            dispatch.key.offer = offer
+            answer, asked_s = await self._offer(cell, question, outgoing, dispatch, session)
+            if not isinstance(answer, Ended) or answer.status != pb.CALL_STATUS_NOT_ACCEPTED or cell.stopped:
+                return answer
+            if answer.reason == "executor_lost":
+                # An executor was stopped before it sent that offer; the endpoint has said nothing yet.
+                offer += 1
+                continue
+            pause_s = wait_s(offer, asked_s)
+            if time.monotonic() + pause_s > give_up_at or time.time() + pause_s > _deadline(cell, run):
+                return answer
+            if not await cell.pause(pause_s):
+                return answer
+            offer += 1
+
+    def _dispatch(self, cell: Cell, question: Question, outgoing: Outgoing, fields: dict[str, Json]) -> pb.Dispatch:
+        lease = cell.lease
+        subject_call = question.role == pb.CALL_ROLE_SUBJECT
+        return pb.Dispatch(
+            key=pb.CallKey(run_id=lease.run_id, cell=lease.cell, ordinal=question.ordinal),
+            token=lease.token,
+            case_index=lease.case_index,
+            target_index=lease.target_index,
+            role=question.role,
+            auxiliary_target_id="" if subject_call else question.subject.target.id,
+            request_sha256=hashlib.sha256(outgoing.body).hexdigest(),
+            request_byte_count=len(outgoing.body),
+            message_count=len(question.messages),
+            max_output_tokens=request.output_token_limit(fields, _run_of(cell).limits.max_output_tokens),
+            executor_id=self._spool.executor_id,
+        )
+
+    async def _offer(
+        self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str
+    ) -> tuple[Ended | Refused, float | None]:
+        """One offer of the call; with it the seconds after which the endpoint would take another."""
+        offered = pb.Dispatch()
+        offered.CopyFrom(dispatch)
+        offered.dispatch_time.GetCurrentTime()
+        ack = await self._facts.record([pb.Fact(dispatch=offered)])
+        if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
+            return _from_record(ack.known_call), None
+        if ack.reason:
+            return Refused(reason=ack.reason, message=ack.message), None
+        redactor = _run_of(cell).redactor
+        if cell.stopped is not None:
+            settled = receipts.not_accepted(cell.stopped.reason, "the run was stopped before the request left", redactor)
+            return await self._settle(offered.key, settled, None), None
+        try:
+            number = self._spool.open(offered, redactor)
+        except Exhausted as error:
+            return await self._settle(
+                offered.key, receipts.not_accepted("storage_full", error.message, redactor), None
+            ), None
+        return await self._send(cell, question, outgoing, offered, session, number)
+
+    async def _send(
+        self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str, number: int
+    ) -> tuple[Ended | Refused, float | None]:
+        run = _run_of(cell)
+        bounds = _bounds(cell, run)
+        call = Call(number, bounds, self._spool)
+        cell.call, cell.key = call, dispatch.key
+        asked_s: float | None = None
+        try:
+            transport = self._transports.for_request(outgoing)
+            refused = await self._carry(transport, outgoing, call, min(CONNECT_S, bounds.total_s))
+        finally:
+            cell.call = None
+        if refused is not None:
+            settled = receipts.not_accepted(refused.reason, refused.message, run.redactor)
+        else:
+            settled = receipts.settlement(
+                call,
+                question.subject.target,
+                request_sha256=dispatch.request_sha256,
+                session_id=session,
+                redactor=run.redactor,
+            )
+            asked_s = retry_after_s(header(call.headers, "retry-after"), datetime.now(UTC))
+        return await self._settle(dispatch.key, settled, number), asked_s
+
+    async def _carry(self, transport: Transport, outgoing: Outgoing, call: Call, connect_s: float) -> NotAccepted | None:
+        """Sends and waits for the end; what kept the request from being written, if anything did."""
+        exchange = transport.start_now(outgoing, call)
+        if exchange is not None:
+            call.attach(exchange)
+            await call.ended
+            return None
+        starting = asyncio.ensure_future(transport.start(outgoing, call, connect_s))
+        # A call that is stopped while it connects does not wait for the connection.
+        either: list[asyncio.Future[Any]] = [starting, call.ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        if starting.cancelled():
+            cut = call.cut
+            assert cut is not None, "only a cut ends a call that has not begun"
+            return NotAccepted(cut.reason, cut.message)
+        error = starting.exception()
+        if isinstance(error, NotAccepted):
+            call.abandon()
+            return error
+        if error is not None:
+            call.abandon()
+            raise error
+        call.attach(starting.result())
+        await call.ended
+        return None
+
+    async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
+        facts = receipts.settle_facts(key, settled)
+        if number is not None:
+            self._spool.receipt(number, facts)
+        ack = await self._facts.record(facts)
+        if not ack.reason and number is not None:
+            self._spool.acknowledged(number)
+        if ack.reason == "STORAGE_FULL":
+            # What is not stored counts for nothing; the spool keeps it, and tells it again at the next start.
+            return Refused(reason=ack.reason, message=ack.message)
+        return _from_receipt(settled.receipt, settled.text)
+
+
+def _run_of(cell: Cell) -> Run:
+    assert cell.run is not None, "a cell's run is fetched before its first call"
+    return cell.run
+
+
+def _deadline(cell: Cell, run: Run) -> float:
+    """When the cell must be over, in seconds since 1970."""
+    case_s = run.limits.case_timeout_s or float("inf")
+    return min(run.deadline, cell.began + case_s)
+
+
+def _bounds(cell: Cell, run: Run) -> CallBounds:
+    limits: plan_pb2.Limits = run.limits
+    left_s = max(SHORTEST_CALL_S, _deadline(cell, run) - time.time())
+    total_s = min(limits.total_timeout_s, left_s)
+    return CallBounds(
+        total_s=total_s,
+        idle_s=min(limits.idle_timeout_s, total_s),
+        max_output_chars=limits.max_output_chars,
+        repetition_window=limits.repetition_window,
+        repetition_limit=limits.repetition_limit,
+    )
+
+
+def _from_record(known: pb.KnownCall) -> Ended:
+    if known.status in (pb.CALL_STATUS_SENT, pb.CALL_STATUS_SENT_UNKNOWN):
+        message = "an executor sent this call and did not live to see its end"
+        return Ended(
+            status=pb.CALL_STATUS_SENT_UNKNOWN,
+            reason="executor_lost",
+            message=message,
+            text="",
+            finish_reason="",
+            quality_failure="",
+        )
+    receipt = pb.Receipt()
+    receipt.CopyFrom(known.receipt)
+    receipt.status = known.status
+    return _from_receipt(receipt, known.final_text)
+
+
+def _from_receipt(receipt: pb.Receipt, text: str) -> Ended:
+    quality = ""
+    if receipt.status == pb.CALL_STATUS_COMPLETED and not receipt.output_complete:
+        quality = receipt.reason if receipt.reason in _QUALITY else "output_limit"
+    return Ended(
+        status=receipt.status,
+        reason=receipt.reason,
+        message=receipt.message,
+        text=text,
+        finish_reason=receipt.finish_reason,
+        quality_failure=quality,
+    )
+
+
+def _failed(reason: str, message: str) -> Ended:
+    return Ended(
+        status=pb.CALL_STATUS_FAILED, reason=reason, message=message, text="", finish_reason="", quality_failure=""
+    )

@@ -1,0 +1,87 @@
+"""The way of one cell, from its lease to the planner's word that it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from grpc import aio
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_kit import wire
+from srbench_kit.errors import SrBenchError
+
+from srbench_executor.caller import Caller
+from srbench_executor.drivers import DRIVERS
+from srbench_executor.facts import FactStream
+from srbench_executor.grading import GradeStream
+from srbench_executor.leasing import Leasing
+from srbench_executor.runs import RunBook
+from srbench_executor.verdicts import outcome
+from srbench_executor.work import Cell, Verdict
+
+# A cell that the budget cannot take now is kept this long before it goes back: the queue would hand it out again at once.
+HAND_BACK_S = 0.25
+_log = logging.getLogger(__name__)
+
+
+class Cells:
+    """Works on cells with what they all share."""
+
+    def __init__(self, runs: RunBook, caller: Caller, grader: GradeStream, facts: FactStream, leasing: Leasing) -> None:
+        self._runs = runs
+        self._caller = caller
+        self._grader = grader
+        self._facts = facts
+        self._leasing = leasing
+
+    async def work(self, cell: Cell) -> None:
+        """Brings one cell to its end."""
+        verdict = await self._verdict(cell)
+        if cell.run is not None:
+            cell.run.cells.discard(cell)
+        if verdict.state == queue_pb.CELL_STATE_UNSPECIFIED or cell.lost:
+            return
+        if verdict.state == queue_pb.CELL_STATE_QUEUED:
+            await asyncio.sleep(HAND_BACK_S)
+        else:
+            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict))])
+            if ack.reason == "OUTRUN_TOKEN":
+                return
+            if ack.reason:
+                _log.error("accounting refused an outcome: %s (%s)", ack.message, ack.reason)
+        self._leasing.complete(queue_pb.Completion(lease=cell.ref, state=verdict.state, reason=verdict.reason))
+
+    async def _verdict(self, cell: Cell) -> Verdict:
+        driver = DRIVERS.get(cell.lease.driver)
+        try:
+            cell.run = run = await self._runs.get(cell.lease.run_id)
+            run.cells.add(cell)
+            if cell.stopped is not None and cell.stopped.reason == "executor_lost":
+                return Verdict(state=queue_pb.CELL_STATE_QUEUED)
+            if cell.stopped is not None:
+                return Verdict(
+                    state=queue_pb.CELL_STATE_CANCELLED, reason=cell.stopped.reason, message=cell.stopped.message
+                )
+            if time.time() >= run.deadline:
+                message = "the run's time was over before the call could leave"
+                return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="deadline_exceeded", message=message)
+            if driver is None or not 0 <= cell.lease.target_index < len(run.subjects):
+                message = f"the lease names the driver {cell.lease.driver!r} and the target {cell.lease.target_index}"
+                return _failed(f"{message}; this executor has no such thing")
+            return await driver(cell, self._caller, self._grader)
+        except aio.AioRpcError as error:
+            # Nothing was sent: the run itself could not be looked up.
+            _log.warning("a run could not be looked up: %s", wire.to_error(error).message)
+            return Verdict(state=queue_pb.CELL_STATE_QUEUED)
+        except SrBenchError as error:
+            return _failed(error.message)
+        except Exception:
+            # The outermost frame of a cell: a bug fails this cell, with its trace in the log, and no other.
+            _log.exception("bug while working on a cell")
+            return _failed("the executor failed; its log has the details")
+
+
+def _failed(message: str) -> Verdict:
+    return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="internal_error", message=message)

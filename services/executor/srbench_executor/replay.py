@@ -1,0 +1,54 @@
+"""Tells accounting what an earlier process with the same spool did not live to tell."""
+
+from __future__ import annotations
+
+import logging
+
+from srbench.v1 import accounting_service_pb2 as pb
+
+from srbench_executor.facts import FactStream
+from srbench_executor.receipts import CHUNK_BYTES, Settlement, compress_evidence, settle_facts
+from srbench_executor.spool import Spool, Unacknowledged
+
+MESSAGE = "the executor ended while the call was under way; what had come until then is kept"
+_log = logging.getLogger(__name__)
+
+
+def facts_of(call: Unacknowledged) -> list[pb.Fact]:
+    """The facts that settle a left-over call: as it ended, or as sent with an unknown end and the partial evidence."""
+    if call.settle is not None:
+        key, packed = call.dispatch.key, call.evidence
+        chunks = [
+            pb.Fact(evidence=pb.EvidenceChunk(key=key, offset=offset, data=packed[offset : offset + CHUNK_BYTES]))
+            for offset in range(0, len(packed), CHUNK_BYTES)
+        ]
+        return [*chunks, pb.Fact(settle=call.settle)]
+    receipt = pb.Receipt(status=pb.CALL_STATUS_SENT_UNKNOWN, reason="executor_lost", message=MESSAGE)
+    receipt.finish_time.GetCurrentTime()
+    packed = b""
+    if call.head.http_status:
+        evidence = call.head
+        evidence.body = b"".join(call.body)
+        evidence.request_sha256 = call.dispatch.request_sha256
+        receipt.http_status = evidence.http_status
+        receipt.received_bytes = len(evidence.body)
+        packed = compress_evidence(evidence)
+    return settle_facts(call.dispatch.key, Settlement(receipt=receipt, evidence=packed, text=""))
+
+
+async def replay(spool: Spool, facts: FactStream) -> None:
+    """Settles all left-over calls; back when accounting has them. What it refuses for want of space stays in the spool."""
+    waiting = [(call, facts.record(facts_of(call))) for call in spool.left_over()]
+    kept = 0
+    for call, future in waiting:
+        ack = await future
+        if ack.reason == "STORAGE_FULL":
+            kept += 1
+        elif ack.reason:
+            _log.error("accounting refused a left-over receipt: %s (%s)", ack.message, ack.reason)
+        else:
+            _log.info("a left-over call was settled", extra={"facts": {"settled": call.settle is not None}})
+    if waiting:
+        _log.info("%d left-over calls were told to accounting", len(waiting) - kept)
+    if not kept:
+        spool.forget_left_over()

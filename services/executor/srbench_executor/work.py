@@ -1,0 +1,93 @@
+"""One leased cell in the hands of this process, and the ways in which it can end. Holds no rules."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import grader_service_pb2 as grader_pb
+from srbench.v1 import work_queue_service_pb2 as queue_pb
+
+from srbench_executor.call import Call, Cut
+from srbench_executor.runs import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a model call ended: from this process's own eyes, or from accounting's record of it.
+
+    Attributes:
+        text: the final channel.
+        quality_failure: `output_limit`, `output_chars` or `repetition` when the model did not come to an end; else empty.
+    """
+
+    status: pb.CallStatus.ValueType
+    reason: str
+    message: str
+    text: str
+    finish_reason: str
+    quality_failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Accounting did not let a call go out: its reason and sentence."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of a cell.
+
+    Attributes:
+        state: `QUEUED` hands it back, `UNSPECIFIED` drops it without a word (somebody else has it), all else is an outcome.
+        grade: the grade of a `DONE` cell; `None` where the model's failure is the answer.
+        quality_failure: see `Ended`.
+    """
+
+    state: queue_pb.CellState.ValueType
+    reason: str = ""
+    message: str = ""
+    grade: grader_pb.Grade | None = None
+    quality_failure: str = ""
+
+
+class Cell:
+    """A leased cell. `stop` ends what it is doing; `stopped` says why."""
+
+    def __init__(self, lease: queue_pb.Lease) -> None:
+        self.lease = lease
+        self.run: Run | None = None
+        self.call: Call | None = None
+        self.key: pb.CallKey | None = None
+        self.stopped: Cut | None = None
+        self.lost = False
+        self.grading_since = 0.0
+        self.began = time.time()
+        self._stop = asyncio.Event()
+
+    def stop(self, cut: Cut) -> None:
+        """Ends the call in flight at once and lets no other begin."""
+        if self.stopped is None:
+            self.stopped = cut
+            self._stop.set()
+            if self.call is not None:
+                self.call.stop(cut)
+
+    async def pause(self, seconds: float) -> bool:
+        """Waits; whether the cell may still go on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        return self.stopped is None
+
+    @property
+    def ref(self) -> queue_pb.LeaseRef:
+        """The lease's name."""
+        lease = self.lease
+        return queue_pb.LeaseRef(run_id=lease.run_id, cell=lease.cell, token=lease.token)

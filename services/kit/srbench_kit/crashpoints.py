@@ -1,0 +1,27 @@
+"""Named places at which a process can be told to die, so that tests can prove what a crash leaves behind.
+
+`SR_BENCH_CRASH=name@3` kills this process by SIGKILL the third time it passes `name`, once: the file that
+`SR_BENCH_CRASH_MARK` names is made first, and a process that finds it passes. Without the variable a place costs one
+comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+_NAME, _, _COUNT = os.environ.get("SR_BENCH_CRASH", "").partition("@")
+_left = int(_COUNT or 1)
+
+
+def crashpoint(name: str) -> None:
+    """Dies here when the environment says so."""
+    global _left
+    if name != _NAME:
+        return
+    _left -= 1
+    mark = Path(os.environ["SR_BENCH_CRASH_MARK"])
+    if _left <= 0 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,87 @@
+"""Server-sent events from bytes, as the HTML standard reads them, in whatever pieces they come. Pure.
+
+One difference from the standard: an event whose blank line never came is still given at the end of the stream, because
+servers that forget it are common and the bytes are there. Linear: no byte is looked at twice, however it was cut.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BOM = b"\xef\xbb\xbf"
+_LF, _ENDS = 0x0A, b"\r\n"
+
+
+class SseEvent(NamedTuple):
+    """One event: its `event` field (empty when none was given) and its data lines joined by LF."""
+
+    name: str
+    data: bytes
+
+
+class SseParser:
+    """Feed it bytes as they come; it gives the events that they complete."""
+
+    __slots__ = ("_after_cr", "_data", "_name", "_pending", "_started")
+
+    def __init__(self) -> None:
+        self._pending: list[bytes] = []
+        self._data: list[bytes] = []
+        self._name = ""
+        self._after_cr = False
+        self._started = False
+
+    @property
+    def inside_event(self) -> bool:
+        """Whether bytes of an unfinished event are held."""
+        return bool(self._pending or self._data)
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """The events that `data` completes."""
+        if self._after_cr and data:
+            # CR has ended its line already; the LF of a CRLF cut in two is part of that end.
+            self._after_cr = False
+            if data[0] == _LF:
+                data = data[1:]
+        if not data:
+            return []
+        # For bytes this splits at LF, CRLF and CR and at nothing else (no U+2028, no form feed).
+        lines = data.splitlines()
+        last = data[-1]
+        rest = b"" if last in _ENDS else lines.pop()
+        self._after_cr = last == 0x0D
+        if lines and self._pending:
+            self._pending.append(lines[0])
+            lines[0] = b"".join(self._pending)
+            self._pending = []
+        if rest:
+            self._pending.append(rest)
+        return self._read(lines) if lines else []
+
+    def finish(self) -> list[SseEvent]:
+        """What is left at the end of the stream: at most one event."""
+        lines = [b"".join(self._pending), b""] if self._pending else [b""]
+        self._pending = []
+        return self._read(lines)
+
+    def _read(self, lines: list[bytes]) -> list[SseEvent]:
+        events: list[SseEvent] = []
+        if not self._started:
+            self._started = True
+            lines[0] = lines[0].removeprefix(BOM)
+        held, name = self._data, self._name
+        for line in lines:
+            if not line:
+                if held:
+                    events.append(SseEvent(name, held[0] if len(held) == 1 else b"\n".join(held)))
+                    held = []
+                name = ""
+            elif line.startswith(b"data:"):
+                held.append(line[6:] if line[5:6] == b" " else line[5:])
+            elif line.startswith(b"event:"):
+                name = line[6:].removeprefix(b" ").decode("utf-8", "replace")
+            elif line == b"data":
+                held.append(b"")
+            # Comments, `id`, `retry` and unknown fields carry nothing for us.
+        self._data, self._name = held, name
+        return events

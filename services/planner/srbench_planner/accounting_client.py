@@ -1,0 +1,80 @@
+"""What the planner asks of accounting: the facts about cells in doubt, and a stop to further dispatches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from grpc import aio
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import accounting_service_pb2_grpc as rpc
+from srbench_kit import auth, wire
+
+from srbench_planner.cells import CellState
+
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """A cell and the lowest token that is valid from now on."""
+
+    cell: int
+    token: int
+    case_index: int
+    target_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What the ledger says of a fenced cell: its recorded end, or `None` when it may be worked on again."""
+
+    cell: int
+    state: CellState | None
+    reason: str
+
+
+class Facts(Protocol):
+    """Accounting as the scheduler sees it."""
+
+    async def fence(self, run_id: str, fences: list[Fence]) -> list[Fact]:
+        """Raises the lowest valid tokens and says what is known of each cell."""
+
+    async def halt(self, run_id: str, reason: str) -> None:
+        """Refuses every later dispatch of a run."""
+
+
+class AccountingClient:
+    """Accounting over gRPC."""
+
+    def __init__(self, address: str) -> None:
+        self._channel: aio.Channel = wire.channel(address, auth.service_metadata("planner"))
+        self._stub: rpc.AccountingServiceAsyncStub = rpc.AccountingServiceStub(self._channel)
+
+    async def fence(self, run_id: str, fences: list[Fence]) -> list[Fact]:
+        """See `Facts.fence`. Raises: `AioRpcError`."""
+        request = pb.FenceCellsRequest(
+            run_id=run_id,
+            fences=[
+                pb.CellFence(cell=f.cell, token=f.token, case_index=f.case_index, target_index=f.target_index)
+                for f in fences
+            ],
+        )
+        answer = await self._stub.FenceCells(request, timeout=TIMEOUT_S)
+        return [_fact(cell) for cell in answer.cells]
+
+    async def halt(self, run_id: str, reason: str) -> None:
+        """See `Facts.halt`. Raises: `AioRpcError`."""
+        await self._stub.HaltRun(pb.HaltRunRequest(run_id=run_id, reason=reason), timeout=TIMEOUT_S)
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+
+def _fact(cell: pb.CellFacts) -> Fact:
+    state = CellState(cell.outcome) if cell.outcome > CellState.LEASED else None
+    if state is None and cell.open:
+        # The ledger kept a dispatch open: its end is unknown, and nobody may dispatch the cell again.
+        return Fact(cell=cell.cell, state=CellState.INTERRUPTED, reason="executor_lost")
+    return Fact(cell=cell.cell, state=state, reason=cell.reason)

@@ -1,0 +1,101 @@
+"""How the parts of the planner about plans and runs hang together."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import Engine
+from srbench_kit import settings
+from srbench_kit.db import GroupWriter, Reader
+from srbench_kit.errors import InvalidInput
+
+from srbench_planner import recovery, store
+from srbench_planner.accounting_client import Facts
+from srbench_planner.active import ActiveRun
+from srbench_planner.executors import Executors
+from srbench_planner.freeze import Freezer
+from srbench_planner.journal import Journal
+from srbench_planner.plans import Plans
+from srbench_planner.ports import Benchmarks, CaseFiles
+from srbench_planner.queue_servicer import WorkQueueServicer
+from srbench_planner.runs import Runs
+from srbench_planner.scheduler import Scheduler
+from srbench_planner.target_registry import TargetRegistry
+
+DEFAULT_LEASE_S = 15.0
+
+
+def lease_duration_s() -> float:
+    """How long a lease lasts without renewal: `SR_BENCH_LEASE_S`, else 15 s. Raises: `InvalidInput` (`BAD_LEASE`)."""
+    text = os.environ.get("SR_BENCH_LEASE_S", "")
+    try:
+        found = float(text) if text else DEFAULT_LEASE_S
+    except ValueError:
+        found = 0.0
+    if not 0.1 <= found <= 3600:
+        raise InvalidInput(
+            "BAD_LEASE", f"SR_BENCH_LEASE_S is {text!r}; expected seconds from 0.1 to 3600", field="SR_BENCH_LEASE_S"
+        )
+    return found
+
+
+@dataclass(slots=True)
+class PlanService:
+    """The running parts; `start` before serving, `background` beside it, `close` after it."""
+
+    engine: Engine
+    writer: GroupWriter
+    reader: Reader
+    registry: TargetRegistry
+    freezer: Freezer
+    plans: Plans
+    runs: Runs
+    scheduler: Scheduler
+    executors: Executors
+    work_queue: WorkQueueServicer
+    lease_s: float
+    restored: list[ActiveRun]
+
+    async def start(self) -> None:
+        """Takes in what a former process left."""
+        await self.executors.load()
+        self.restored = await recovery.restore(self.reader, self.plans, self.scheduler, self.lease_s)
+
+    async def background(self) -> None:
+        """Loads the cases of restored runs, then keeps all runs going until it is cancelled."""
+        await recovery.load_cases(self.restored, self.plans, self.scheduler)
+        self.restored = []
+        await self.scheduler.run()
+
+    def close(self) -> None:
+        """Commits what waits."""
+        self.writer.close()
+        self.engine.dispose()
+
+
+def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Facts) -> PlanService:
+    """The parts over the store in `folder`."""
+    engine = store.open_store(settings.database_url("planner", folder))
+    writer, reader = GroupWriter(engine), Reader(engine)
+    journal = Journal(writer)
+    scheduler = Scheduler(journal, facts)
+    plans = Plans(writer, reader, folder / "blobs", benchmarks, files)
+    runs = Runs(writer, reader, journal, plans, scheduler)
+    executors = Executors(writer, reader)
+    lease_s = lease_duration_s()
+    return PlanService(
+        engine=engine,
+        writer=writer,
+        reader=reader,
+        registry=TargetRegistry(folder),
+        freezer=Freezer(benchmarks, files),
+        plans=plans,
+        runs=runs,
+        scheduler=scheduler,
+        executors=executors,
+        work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s),
+        lease_s=lease_s,
+        restored=[],
+    )

@@ -1,0 +1,102 @@
+"""The cases of a plan in memory, once for all runs that share them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from srbench.v1 import grader_service_pb2, plan_pb2, work_queue_service_pb2
+from srbench_kit.values import Json, fill_value
+
+from srbench_planner import case_rules, worst_case
+from srbench_planner.ports import BenchmarkSpec
+
+_OPTION = re.compile(r"^\(?([A-Z])[.)] ", re.MULTILINE)
+
+
+class CaseSet:
+    """Cases with what is made of them, each made once."""
+
+    def __init__(self, case_sha256: str, cases: list[dict[str, Json]], specs: Mapping[str, BenchmarkSpec]) -> None:
+        self.case_sha256 = case_sha256
+        self.cases = cases
+        self._specs = specs
+        self._payloads: list[bytes | None] = [None] * len(cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def case_id(self, index: int) -> str:
+        """The id of the case at `index`."""
+        return str(self.cases[index]["id"])
+
+    def drivers(self) -> list[str]:
+        """The driver of each case."""
+        return [self._spec(case).driver for case in self.cases]
+
+    def token_counts(self) -> list[int]:
+        """The prompt tokens that each case reserves, an upper bound."""
+        return [worst_case.request_bytes(case) for case in self.cases]
+
+    def lease_payload(self, index: int) -> bytes:
+        """A serialized `Lease` with all that is constant over the leases of a case; the rest is set on top."""
+        payload = self._payloads[index]
+        if payload is None:
+            case = self.cases[index]
+            spec = self._spec(case)
+            lease = work_queue_service_pb2.Lease(driver=spec.driver, grader=spec.grader)
+            fill_public_case(lease.public_case, case)
+            payload = self._payloads[index] = lease.SerializeToString()
+        return payload
+
+    def references(self) -> Iterator[grader_service_pb2.Reference]:
+        """What each case is graded by, in order. For graders only."""
+        for index, case in enumerate(self.cases):
+            reference = grader_service_pb2.Reference(case_index=index, case_id=self.case_id(index))
+            reference.benchmark = str(case["benchmark"])
+            fill_value(reference.answer, case.get("answer"))
+            fill_value(reference.metadata, case.get("metadata"))
+            reference.choice_count = choice_count(case, self._spec(case).grader)
+            yield reference
+
+    def _spec(self, case: Mapping[str, Json]) -> BenchmarkSpec:
+        return self._specs[str(case["benchmark"])]
+
+
+def fill_public_case(public: plan_pb2.PublicCase, case: Mapping[str, Json]) -> None:
+    """Writes the part of `case` that a model may see: messages and request fields, nothing else."""
+    public.case_id = str(case["id"])
+    public.benchmark = str(case["benchmark"])
+    messages = case.get("messages")
+    for message in messages if isinstance(messages, list) else []:
+        assert isinstance(message, dict)
+        chat = public.messages.add(role=str(message["role"]))
+        fill_value(chat.content, message.get("content"))
+        extra: dict[str, Json] = {key: value for key, value in message.items() if key not in ("role", "content")}
+        if extra:
+            fill_value(chat.extra, extra)
+    fields: dict[str, Json] = {key: case[key] for key in case_rules.REQUEST_FIELDS if key in case}
+    if "request_metadata" in case:
+        fields["metadata"] = case["request_metadata"]
+    if fields:
+        fill_value(public.request_fields, fields)
+
+
+def choice_count(case: Mapping[str, Json], grader: str) -> int:
+    """How many options a case offers: its `choices`, else the lettered lines of its last message; 0 when it is silent."""
+    choices = case.get("choices")
+    if isinstance(choices, list):
+        return len(choices)
+    messages = case.get("messages")
+    last = messages[-1] if grader == "choice" and isinstance(messages, list) and messages else None
+    content = last.get("content") if isinstance(last, dict) else None
+    if not isinstance(content, str):
+        return 0
+    # The options are the last lines that count up from A; a lettered line in the question before them starts no list.
+    count = 0
+    for letter in _OPTION.findall(content):
+        if ord(letter) - ord("A") == count:
+            count += 1
+        elif letter == "A":
+            count = 1
+    return count if count > 1 else 0

@@ -1,0 +1,120 @@
+"""Files of a Hugging Face dataset at a fixed revision: resumed, tried again, and refused in one sentence."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from srbench_kit.db import storage_error
+from srbench_kit.errors import Exhausted, Forbidden, NotFound, SrBenchError, Unreachable
+
+from srbench_planner.benchmark import HubSource
+from srbench_planner.files import make_private
+
+ATTEMPTS = 5
+FIRST_PAUSE_S = 1.0
+TIMEOUT_S = 30.0
+_log = logging.getLogger(__name__)
+
+
+def download(
+    source: HubSource, cache: Path, report: Callable[[int], None], pause_s: float = FIRST_PAUSE_S
+) -> tuple[tuple[str, Path], ...]:
+    """The source's files below `cache`; what lies there whole already is not fetched again.
+
+    The endpoint is `HF_ENDPOINT`, the token `HF_TOKEN`; saved logins of this machine are not used. A dropped transfer
+    goes on where it stopped. `pause_s` is the wait before the second of five attempts; it doubles.
+
+    Raises: `Forbidden` (`GATED`), `NotFound` (`SOURCE_NOT_FOUND`), `Unreachable` (`SOURCE_UNREACHABLE`),
+    `Exhausted` (`NO_SPACE`).
+    """
+    folder = cache / source.repository.replace("/", "--") / source.revision
+    make_private(folder)
+    counted = _Counter(report)
+    return tuple((Path(name).name, _with_retries(source, name, folder, counted, pause_s)) for name in source.files)
+
+
+class _Counter:
+    """Adds up bytes over files and passes the sum on."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report, self._total = report, 0
+
+    def add(self, count: float | None) -> None:
+        self._total += int(count or 0)
+        self._report(self._total)
+
+
+def _with_retries(source: HubSource, name: str, folder: Path, counted: _Counter, pause_s: float) -> Path:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _download_once(source, name, folder, counted)
+        except Unreachable as error:
+            if attempt == ATTEMPTS:
+                raise
+            _log.warning("attempt %d of %d for %s: %s", attempt, ATTEMPTS, name, error)
+            time.sleep(pause_s * 2 ** (attempt - 1))
+    raise AssertionError("the loop returns or raises")
+
+
+def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter) -> Path:
+    # Imported here: it takes a while, and only downloads pay for it.
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Quiet(tqdm):
+        """Counts instead of drawing."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **(kwargs | {"disable": True}))  # type: ignore[no-untyped-call]
+
+        def update(self, n: float | None = 1) -> bool | None:
+            counted.add(n)
+            return None
+
+    try:
+        path = hf_hub_download(
+            source.repository,
+            name,
+            repo_type="dataset",
+            revision=source.revision,
+            local_dir=folder,
+            endpoint=(os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/"),
+            token=os.environ.get("HF_TOKEN") or False,
+            etag_timeout=TIMEOUT_S,
+            library_name="sr-bench",
+            tqdm_class=Quiet,
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise explain(error, source, name) from error
+    return Path(path)
+
+
+def explain(error: Exception, source: HubSource, name: str) -> SrBenchError:
+    """The error of our taxonomy that a failed download stands for."""
+    from huggingface_hub import errors
+
+    cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ else error
+    where = f"{source.repository} at revision {source.revision[:12]}"
+    if isinstance(cause, errors.GatedRepoError):
+        token = (
+            "the account of HF_TOKEN has not been granted access" if os.environ.get("HF_TOKEN") else "HF_TOKEN is not set"
+        )
+        return Forbidden(
+            "GATED", f"{where} is gated and {token}; accept the terms at {source.url} and set HF_TOKEN for the planner"
+        )
+    if isinstance(cause, errors.RemoteEntryNotFoundError | errors.RevisionNotFoundError | errors.RepositoryNotFoundError):
+        return NotFound("SOURCE_NOT_FOUND", f"the hub has no {name} in {where}, or hides it from this account")
+    status = getattr(getattr(cause, "response", None), "status_code", None)
+    if status in (401, 403):
+        return Forbidden("GATED", f"the hub refuses {where} with status {status}; set HF_TOKEN for the planner")
+    stored = storage_error(cause)
+    if isinstance(stored, Exhausted):
+        return Exhausted("NO_SPACE", f"the disk is full while {name} is downloaded; free some space and ask again")
+    detail = f"status {status}" if status else type(cause).__name__
+    return Unreachable("SOURCE_UNREACHABLE", f"{name} of {where} could not be downloaded: {detail}")

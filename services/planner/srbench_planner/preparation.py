@@ -1,0 +1,245 @@
+"""Preparation jobs: asked for once, carried out by a process each, and still known after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from srbench_kit.documents import load_json
+from srbench_kit.errors import InvalidInput, NotFound, SrBenchError
+from srbench_kit.ids import prefixed, uuid7_hex
+from srbench_kit.values import Json
+
+from srbench_planner.catalog import Catalog
+from srbench_planner.datasets import DatasetStore
+from srbench_planner.files import make_private, open_regular, write_private
+from srbench_planner.prepare import PreparationRequest
+
+MAX_AT_ONCE = 2
+TIMEOUT_S = 6 * 3600.0
+MAX_JOB_BYTES = 64 * 1024
+Status: TypeAlias = Literal["queued", "running", "completed", "failed"]
+ACTIVE: tuple[Status, ...] = ("queued", "running")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A preparation.
+
+    Attributes:
+        id: `prep-` and 32 hex digits; sorts by time.
+        phase: `queued`, `downloading`, `reading`, `freezing` or `done`.
+        benchmark: the one in hand.
+        reason, error: stable code and sentence of a failure; empty otherwise.
+        create_time_s, update_time_s: seconds since 1970.
+    """
+
+    id: str
+    request: PreparationRequest
+    status: Status = "queued"
+    phase: str = "queued"
+    benchmark: str = ""
+    done_count: int = 0
+    byte_count: int = 0
+    dataset_id: str = ""
+    reason: str = ""
+    error: str = ""
+    create_time_s: float
+    update_time_s: float
+
+    @property
+    def total_count(self) -> int:
+        """Benchmarks in all."""
+        return len(self.request.benchmarks)
+
+
+def job_from_json(found: Json) -> Job:
+    """The job in a file of `dataset-preparations`. Raises `KeyError`, `TypeError` or `InvalidInput` for other files."""
+    if not isinstance(found, dict) or not isinstance(found.get("request"), dict):
+        raise TypeError("no job")
+    fields = cast("dict[str, Any]", found)
+    asked = fields.pop("request")
+    request = PreparationRequest(**(asked | {"benchmarks": tuple(asked["benchmarks"])}))
+    return Job(request=request, **fields)
+
+
+class PreparationJobs:
+    """The jobs of one store. `create` answers at once; the work goes on in the background until `close`.
+
+    Jobs lie in `<store>/dataset-preparations/`, one file each. Those that a former process left unfinished are failed
+    (`INTERRUPTED`) when this object is made; what they downloaded is kept, so asking again goes on from there.
+    """
+
+    def __init__(
+        self, store: Path, catalog: Catalog, datasets: DatasetStore, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store, self._catalog, self._datasets, self._clock = store, catalog, datasets, clock
+        self._folder = store / "dataset-preparations"
+        make_private(self._folder)
+        self._jobs: dict[str, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._closing = False
+        self._load()
+
+    async def create(self, request: PreparationRequest) -> Job:
+        """Starts a job, or gives the one that is doing the same, or has done it while its dataset exists.
+
+        `request` comes from `prepare.check_request`. A job over a file given by hand is repeated once it has ended: the
+        file may have changed.
+        """
+        if self._closing:
+            raise InvalidInput("STOPPING", "the planner is stopping; ask again when it is back")
+        for job in self.list():
+            if job.request == request and (job.status in ACTIVE or self._still_good(job)):
+                return job
+        now = self._clock()
+        job = Job(id=prefixed("prep"), request=request, create_time_s=now, update_time_s=now)
+        self._keep(job)
+        self._tasks[job.id] = asyncio.create_task(self._carry_out(job.id))
+        return job
+
+    def get(self, job_id: str) -> Job:
+        """The job named `job_id`. Raises `NotFound` (`NO_SUCH_PREPARATION`)."""
+        if job_id not in self._jobs:
+            raise NotFound("NO_SUCH_PREPARATION", f"there is no preparation {job_id!r}", value=job_id)
+        return self._jobs[job_id]
+
+    def list(self) -> list[Job]:
+        """All jobs, newest first."""
+        return sorted(self._jobs.values(), key=lambda job: (job.create_time_s, job.id), reverse=True)
+
+    async def wait(self, job_id: str) -> Job:
+        """The job once it has ended."""
+        task = self._tasks.get(job_id)
+        if task is not None:
+            await asyncio.wait([task])
+        return self.get(job_id)
+
+    async def close(self) -> None:
+        """Stops the work in hand; its jobs are failed (`INTERRUPTED`)."""
+        self._closing = True
+        tasks = [task for task in self._tasks.values() if not task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _still_good(self, job: Job) -> bool:
+        if job.status != "completed" or job.request.source_path:
+            return False
+        try:
+            self._datasets.get(job.dataset_id)
+        except SrBenchError as error:
+            _log.info("preparation %s is not used again: %s", job.id, error)
+            return False
+        return True
+
+    def _load(self) -> None:
+        for path in sorted(self._folder.glob("prep-*.json")):
+            try:
+                with open_regular(path, MAX_JOB_BYTES) as file:
+                    job = job_from_json(load_json(file.read(), path.name))
+            except (SrBenchError, KeyError, TypeError) as error:
+                # Files of other versions stay where they are.
+                _log.warning("%s is no preparation of this version and is left out: %s", path.name, error)
+                continue
+            self._jobs[job.id] = job
+            if job.status in ACTIVE:
+                self._fail(job.id, "INTERRUPTED", "the planner stopped while this was in hand; ask again to go on")
+
+    def _keep(self, job: Job) -> None:
+        """Writes the job durably, then shows it."""
+        beside = self._folder / f".{uuid7_hex()}.tmp"
+        write_private(beside, json.dumps(asdict(job), indent=2).encode() + b"\n")
+        os.replace(beside, self._folder / f"{job.id}.json")
+        self._jobs[job.id] = job
+
+    def _change(self, job_id: str, **changes: Any) -> None:
+        self._keep(replace(self._jobs[job_id], update_time_s=self._clock(), **changes))
+
+    def _advance(self, job_id: str, said: dict[str, Any]) -> None:
+        """Takes in a step: a new phase durably, more bytes of the same one in memory."""
+        job = self._jobs[job_id]
+        if (said["phase"], said["benchmark"]) != (job.phase, job.benchmark):
+            self._change(job_id, **said)
+        else:
+            self._jobs[job_id] = replace(job, byte_count=said["byte_count"], update_time_s=self._clock())
+
+    def _fail(self, job_id: str, reason: str, error: str) -> None:
+        self._change(job_id, status="failed", reason=reason, error=error)
+        _log.warning("preparation %s failed: %s: %s", job_id, reason, error)
+
+    async def _carry_out(self, job_id: str) -> None:
+        try:
+            async with self._slots:
+                self._change(job_id, status="running")
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self._run_worker(job_id)
+        except asyncio.CancelledError:
+            self._fail(job_id, "INTERRUPTED", "the planner stopped while this was in hand; ask again to go on")
+            raise
+        except TimeoutError:
+            self._fail(job_id, "TIMED_OUT", f"it took longer than {TIMEOUT_S:.0f} s; ask again to go on from there")
+        except OSError as error:
+            self._fail(job_id, "WORKER_FAILED", f"the preparing process could not be run: {error.strerror}")
+        finally:
+            self._tasks.pop(job_id, None)
+
+    async def _run_worker(self, job_id: str) -> None:
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "srbench_planner.prepare_worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            await self._follow(job_id, worker)
+        finally:
+            _end(worker)
+            await worker.wait()
+
+    async def _follow(self, job_id: str, worker: asyncio.subprocess.Process) -> None:
+        if worker.stdin is None or worker.stdout is None:
+            raise AssertionError("both pipes were asked for")
+        asked: dict[str, Json] = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
+        worker.stdin.write(json.dumps(asked).encode() + b"\n")
+        await worker.stdin.drain()
+        async for line in worker.stdout:
+            said = json.loads(line)
+            if "dataset_id" in said:
+                total = self._jobs[job_id].total_count
+                self._change(
+                    job_id,
+                    status="completed",
+                    phase="done",
+                    benchmark="",
+                    done_count=total,
+                    dataset_id=said["dataset_id"],
+                )
+            elif "reason" in said:
+                self._fail(job_id, said["reason"], said["error"])
+            else:
+                self._advance(job_id, said)
+        if self._jobs[job_id].status in ACTIVE:
+            code = await worker.wait()
+            self._fail(job_id, "WORKER_FAILED", f"the preparing process ended with {code} and said nothing more")
+
+
+def _end(worker: asyncio.subprocess.Process) -> None:
+    """Ends the worker and what it started."""
+    if worker.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)

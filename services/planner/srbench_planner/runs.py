@@ -1,0 +1,235 @@
+"""Runs: created once a key, seen by their owner, listed, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from srbench.v1 import plan_pb2
+from srbench.v1 import planner_service_pb2 as pb
+from srbench_kit import ids, pages
+from srbench_kit.auth import Actor
+from srbench_kit.db import GroupWriter, Reader
+from srbench_kit.errors import Conflict, InvalidInput, NotFound
+from srbench_kit.values import fill_value
+
+from srbench_planner import convert, provenance, store
+from srbench_planner.active import ActiveRun, target_limits
+from srbench_planner.case_set import CaseSet
+from srbench_planner.cells import CellMatrix, CellState
+from srbench_planner.freeze import FrozenPlan
+from srbench_planner.journal import Journal, event_row, now_us
+from srbench_planner.plans import Plans, StoredPlan
+from srbench_planner.run_cells import RunCells
+from srbench_planner.scheduler import Scheduler
+
+MAX_KEY = 200
+TERMINAL = frozenset({"completed", "failed", "cancelled", "interrupted"})
+STATUSES = ("queued", "running", *sorted(TERMINAL))
+_COUNTS = {
+    CellState.DONE: "done_count",
+    CellState.FAILED: "failed_count",
+    CellState.CANCELLED: "cancelled_count",
+    CellState.INTERRUPTED: "interrupted_count",
+}
+_JOINED = store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
+# Lists never touch manifests and provenance.
+_LISTED = sa.select(
+    *(column for column in store.runs.c if column.name != "provenance"),
+    store.plans.c.summary,
+    store.plans.c.manifest_sha256,
+).select_from(_JOINED)
+
+
+class Runs:
+    """The runs of a store."""
+
+    def __init__(self, writer: GroupWriter, reader: Reader, journal: Journal, plans: Plans, scheduler: Scheduler) -> None:
+        self._writer = writer
+        self.reader = reader
+        self._journal = journal
+        self._plans = plans
+        self._scheduler = scheduler
+        # Held from the insert of a run to its admission, so that a cancel in between is not lost.
+        self._admission = asyncio.Lock()
+
+    async def create(self, actor: Actor, key: str, frozen: FrozenPlan) -> pb.Run:
+        """Starts a run of the frozen plan; the same key with the same manifest gives the run that exists.
+
+        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`).
+        """
+        if not 1 <= len(key) <= MAX_KEY:
+            raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"idempotency_key has {len(key)} characters; expected 1 to {MAX_KEY}")
+        existing = await self.reader.run(lambda connection: _by_key(connection, actor.id, key))
+        if existing is not None:
+            return self._same(existing, frozen)
+        if frozen.reviewed_sha256 not in ("", frozen.plan_sha256):
+            raise Conflict(
+                "REVIEWED_PLAN_CHANGED",
+                f"plan_sha256 is {frozen.reviewed_sha256}, but the manifest freezes to {frozen.plan_sha256}; review again",
+                reviewed=frozen.reviewed_sha256,
+                frozen=frozen.plan_sha256,
+            )
+        stored = await self._plans.save(frozen)
+        cases = await self._plans.cases(frozen.case_sha256)
+        facts = json.dumps(await asyncio.to_thread(provenance.capture))
+        async with self._admission:
+            row, fresh = await self._writer.run(lambda connection: _insert(connection, actor, key, stored, facts))
+            if not fresh:
+                return self._same(row, frozen)
+            self._admit(row, stored.matrix, stored.summary, cases)
+        return self.message(row)
+
+    async def get(self, actor: Actor, run_id: str, *, summary: bool = False) -> pb.Run:
+        """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
+        row = await self.row(actor, run_id)
+        message = self.message(row)
+        if not summary:
+            message.plan.CopyFrom(await self._plans.show(await self._plans.by_number(row.plan), whole=False))
+            facts = await self.reader.run(
+                lambda c: c.execute(sa.select(store.runs.c.provenance).where(store.runs.c.id == run_id)).scalar_one()
+            )
+            fill_value(message.provenance, json.loads(facts))
+        return message
+
+    async def row(self, actor: Actor | None, run_id: str) -> Any:
+        """The row of a run with its plan's summary; runs of other owners are not there, but for services (`None`)."""
+        row = self._row_now(run_id)
+        if row is None or (actor is not None and not actor.sees_all and row.owner != actor.id):
+            raise NotFound("NO_SUCH_RUN", f"there is no run {run_id!r}", run_id=run_id)
+        return row
+
+    async def list(self, actor: Actor, request: pb.ListRunsRequest) -> pb.ListRunsResponse:
+        """Runs, newest first. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`, `BAD_FIELD`)."""
+        size = pages.page_size(request.page_size, 50, 500)
+        if request.status and request.status not in STATUSES:
+            raise InvalidInput("BAD_FIELD", f"status is {request.status!r}; expected {', '.join(STATUSES)}", field="status")
+        filters = (actor.id, actor.sees_all, request.status, request.query, request.mode)
+        before = pages.decode(request.page_token, *filters)
+        conditions = _conditions(actor, request)
+        page = _LISTED.where(*conditions).order_by(store.runs.c.number.desc()).limit(size + 1)
+        if before is not None:
+            page = page.where(store.runs.c.number < before)
+        count = sa.select(sa.func.count()).select_from(store.runs).where(*conditions)
+
+        def work(connection: Connection) -> tuple[list[Any], int]:
+            return list(connection.execute(page).all()), int(connection.execute(count).scalar_one())
+
+        rows, total = await self.reader.run(work)
+        response = pb.ListRunsResponse(runs=[self.message(row) for row in rows[:size]], total=total)
+        if len(rows) > size:
+            response.next_page_token = pages.encode(rows[size - 1].number, *filters)
+        return response
+
+    async def cancel(self, actor: Actor, run_id: str) -> pb.Run:
+        """Stops a run; one that has ended or is being cancelled is returned as it is. Raises: `NotFound`."""
+        row = await self.row(actor, run_id)
+        if row.status not in TERMINAL and run_id not in self._scheduler.active:
+            async with self._admission:
+                pass
+        run = self._scheduler.active.get(run_id)
+        if run is not None and run.cells.stop_status != "cancelled" and run.cells.open_count:
+            self._journal.event(run.cells, "cancellation_requested", {"actor": actor.id})
+            self._scheduler.stop(run.cells, "cancelled", "cancelled", at_once=True)
+            await self._scheduler.save()
+        return self.message(await self.row(actor, run_id))
+
+    def message(self, row: Any) -> pb.Run:
+        """The message of a row; what is in hand is told from memory, what has ended from the row."""
+        plan = plan_pb2.Plan.FromString(row.summary)
+        run = self._scheduler.active.get(row.id)
+        if run is None and row.status not in TERMINAL:
+            # It ended after the row was read.
+            row = self._row_now(row.id)
+        status, reason, error, update_us = row.status, row.reason, row.error, row.update_us
+        counts: dict[CellState, int] = defaultdict(int)
+        if run is not None and row.status not in TERMINAL:
+            # The end of a run shows when it is durable, not before.
+            status = run.cells.status if run.cells.status not in TERMINAL else "running"
+            update_us = run.update_us
+            counts.update({state: run.cells.counts[state] for state in CellState})
+        else:
+            counts.update({state: row._mapping[column] or 0 for state, column in _COUNTS.items()})
+        message = pb.Run(id=row.id, owner=row.owner, status=status, reason=reason, error=error)
+        message.idempotency_key = row.idempotency_key
+        message.create_time.CopyFrom(convert.timestamp(row.create_us))
+        message.update_time.CopyFrom(convert.timestamp(update_us))
+        message.progress.CopyFrom(convert.progress(plan.total, counts))
+        message.plan.CopyFrom(plan)
+        return message
+
+    def _row_now(self, run_id: str) -> Any:
+        return self.reader.run_now(lambda connection: connection.execute(_LISTED.where(store.runs.c.id == run_id)).first())
+
+    def _same(self, row: Any, frozen: FrozenPlan) -> pb.Run:
+        if row.manifest_sha256 != frozen.manifest_sha256:
+            raise Conflict(
+                "IDEMPOTENCY_CONFLICT",
+                f"idempotency_key {row.idempotency_key!r} started run {row.id} with another manifest; use a new key",
+                run_id=row.id,
+            )
+        return self.message(row)
+
+    def _admit(self, row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, cases: CaseSet) -> None:
+        cells = run_cells(row, matrix, plan, self._scheduler)
+        run = ActiveRun(cells=cells, plan=plan, update_us=row.update_us)
+        run.load(cases)
+        self._scheduler.admit(run)
+
+
+def run_cells(row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, scheduler: Scheduler) -> RunCells:
+    """The cells of a run that has not ended, all queued."""
+    return RunCells(
+        number=row.number,
+        run_id=row.id,
+        matrix=matrix,
+        targets=target_limits(plan),
+        concurrency=plan.limits.concurrency,
+        max_failed_cells=plan.limits.max_failed_cells,
+        deadline=scheduler.clock() + (row.deadline_us - now_us()) / 1e6,
+    )
+
+
+def _by_key(connection: Connection, owner: str, key: str) -> Any:
+    return connection.execute(_LISTED.where(store.runs.c.owner == owner, store.runs.c.idempotency_key == key)).first()
+
+
+def _insert(connection: Connection, actor: Actor, key: str, stored: StoredPlan, facts: str) -> tuple[Any, bool]:
+    existing = _by_key(connection, actor.id, key)
+    if existing is not None:
+        return existing, False
+    plan, now = stored.summary, now_us()
+    values = {
+        "id": ids.run_id(),
+        "owner": actor.id,
+        "plan": stored.number,
+        "idempotency_key": key,
+        "status": "queued",
+        "create_us": now,
+        "update_us": now,
+        "deadline_us": now + int(plan.limits.max_run_seconds * 1e6),
+        "mode": plan.mode,
+        "searchable": "\n".join([plan.name, *(target.id for target in plan.targets)]).lower(),
+        "provenance": facts,
+    }
+    connection.execute(store.runs.insert(), values)
+    row = _by_key(connection, actor.id, key)
+    connection.execute(store.events.insert(), event_row(row.number, "created", {"plan_sha256": plan.plan_sha256}))
+    return row, True
+
+
+def _conditions(actor: Actor, request: pb.ListRunsRequest) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = []
+    if not actor.sees_all:
+        conditions.append(store.runs.c.owner == actor.id)
+    if request.status:
+        conditions.append(store.runs.c.status == request.status)
+    if request.mode:
+        conditions.append(store.runs.c.mode == request.mode)
+    if request.query:
+        conditions.append(store.runs.c.searchable.contains(request.query.lower(), autoescape=True))
+    return conditions

@@ -1,0 +1,132 @@
+"""The RPCs of `PlannerService` about targets, plans and runs; those about datasets are a mixin of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+from grpc import aio
+from srbench.v1 import plan_pb2
+from srbench.v1 import planner_service_pb2 as pb
+from srbench.v1 import planner_service_pb2_grpc as rpc
+from srbench_kit import auth
+from srbench_kit.values import from_value
+
+from srbench_planner import cell_reads, convert, events
+from srbench_planner.freeze import Freezer, FrozenPlan, Registry
+from srbench_planner.plans import Plans
+from srbench_planner.runs import TERMINAL, Runs
+from srbench_planner.scheduler import Scheduler
+from srbench_planner.target_registry import TargetRegistry
+
+Context: TypeAlias = "aio.ServicerContext[Any, Any]"
+M = TypeVar("M", bound=Message)
+WATCH_S = 0.5
+BATCH_BYTES = 1024 * 1024
+BATCH_COUNT = 500
+
+
+class PlanServicer(rpc.PlannerServiceServicer):
+    """Targets, plans and runs."""
+
+    def __init__(self, registry: TargetRegistry, freezer: Freezer, plans: Plans, runs: Runs, scheduler: Scheduler) -> None:
+        self._registry = registry
+        self._freezer = freezer
+        self._plans = plans
+        self._runs = runs
+        self._scheduler = scheduler
+
+    async def ListTargets(self, request: pb.ListTargetsRequest, context: Context) -> pb.ListTargetsResponse:
+        return _targets(await asyncio.to_thread(self._registry.load))
+
+    async def RegisterTargets(self, request: pb.RegisterTargetsRequest, context: Context) -> pb.ListTargetsResponse:
+        return _targets(await asyncio.to_thread(self._registry.replace, from_value(request.document)))
+
+    async def FreezePlan(self, request: pb.FreezePlanRequest, context: Context) -> plan_pb2.Plan:
+        stored = await self._plans.save(await self._freeze(request, context))
+        return await self._plans.show(stored, whole=True)
+
+    async def GetPlan(self, request: pb.GetPlanRequest, context: Context) -> plan_pb2.Plan:
+        return await self._plans.show(await self._plans.get(request.plan_sha256), whole=False)
+
+    async def StreamPlanCases(
+        self, request: pb.StreamPlanCasesRequest, context: Context
+    ) -> AsyncIterator[pb.StreamPlanCasesResponse]:
+        stored = await self._plans.get(request.plan_sha256)
+        cases = await self._plans.cases(stored.summary.case_sha256)
+        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix)):
+            yield pb.StreamPlanCasesResponse(cases=batch)
+
+    async def StreamReferences(
+        self, request: pb.StreamReferencesRequest, context: Context
+    ) -> AsyncIterator[pb.StreamReferencesResponse]:
+        auth.require_role(context, "grader")
+        cases = await self._plans.cases(request.case_sha256)
+        for batch in _batches(cases.references()):
+            yield pb.StreamReferencesResponse(references=batch)
+
+    async def CreateRun(self, request: pb.CreateRunRequest, context: Context) -> pb.Run:
+        frozen = await self._freeze(request, context)
+        return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
+
+    async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
+        return await self._runs.get(auth.actor(context), request.id, summary=request.summary)
+
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
+        return await self._runs.list(auth.actor(context), request)
+
+    async def WatchRun(self, request: pb.WatchRunRequest, context: Context) -> AsyncIterator[pb.Run]:
+        last: pb.Run | None = None
+        while last is None or last.status not in TERMINAL:
+            run = await self._runs.get(auth.actor(context), request.id, summary=True)
+            if run != last:
+                yield run
+                last = run
+            if run.status not in TERMINAL:
+                await asyncio.sleep(WATCH_S)
+
+    async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:
+        return await self._runs.cancel(auth.actor(context), request.id)
+
+    async def ListRunEvents(self, request: pb.ListRunEventsRequest, context: Context) -> pb.ListRunEventsResponse:
+        row = await self._runs.row(auth.actor(context), request.run_id)
+        return await events.list_events(self._runs.reader, row.id, row.number, request)
+
+    async def ListCells(self, request: pb.ListCellsRequest, context: Context) -> pb.ListCellsResponse:
+        row = await self._runs.row(auth.actor(context), request.run_id)
+        stored = await self._plans.by_number(row.plan)
+        cases = await self._plans.cases(stored.summary.case_sha256)
+        return await cell_reads.list_cells(
+            self._runs.reader, row.number, stored, self._scheduler.active.get(row.id), cases, request
+        )
+
+    async def _freeze(self, request: pb.FreezePlanRequest | pb.CreateRunRequest, context: Context) -> FrozenPlan:
+        forwarded = auth.actor(context).role != auth.LOCAL
+
+        def work() -> FrozenPlan:
+            registry = None
+            if forwarded:
+                registry = Registry(targets=self._registry.load(), options=self._registry.benchmark_options())
+            return self._freezer.freeze(from_value(request.manifest), registry)
+
+        return await asyncio.to_thread(work)
+
+
+def _targets(found: list[Any]) -> pb.ListTargetsResponse:
+    return pb.ListTargetsResponse(targets=[convert.target(item) for item in found])
+
+
+def _batches(messages: Iterable[M]) -> Iterable[list[M]]:
+    """Lists of messages, each small enough for one response."""
+    batch: list[M] = []
+    size = 0
+    for message in messages:
+        batch.append(message)
+        size += message.ByteSize()
+        if size >= BATCH_BYTES or len(batch) >= BATCH_COUNT:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,115 @@
+"""The planner's tables. A cell's row is integers and a short word when it failed; it begins with the first lease."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+from srbench_kit import db
+
+HEAD = "0001"
+metadata = sa.MetaData()
+_NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+plans = sa.Table(
+    "plans",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("manifest_sha256", sa.Text, nullable=False, unique=True),
+    sa.Column("plan_sha256", sa.Text, nullable=False),
+    sa.Column("case_sha256", sa.Text, nullable=False),
+    # Blob of inline cases; empty when a dataset is bound.
+    sa.Column("cases_blob", sa.Text, nullable=False),
+    # The frozen manifest without its cases.
+    sa.Column("manifest", sa.Text, nullable=False),
+    # For a part of the matrix, the cells as 64-bit numbers; absent for the whole.
+    sa.Column("picked", sa.LargeBinary),
+    # The serialized `Plan` that lists show, so that a page parses no manifest.
+    sa.Column("summary", sa.LargeBinary, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.Index("plans_by_plan", "plan_sha256", "number"),
+    sa.Index("plans_by_cases", "case_sha256", "number"),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("plan", sa.ForeignKey("plans.number"), nullable=False),
+    sa.Column("idempotency_key", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False, default=""),
+    sa.Column("error", sa.Text, nullable=False, default=""),
+    # Set when the run is being stopped; survives a restart.
+    sa.Column("stop_status", sa.Text, nullable=False, default=""),
+    sa.Column("stop_reason", sa.Text, nullable=False, default=""),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.Column("update_us", sa.BigInteger, nullable=False),
+    sa.Column("deadline_us", sa.BigInteger, nullable=False),
+    # Counted from the cells in the transaction that ends the run, after which they never change.
+    sa.Column("done_count", sa.Integer),
+    sa.Column("failed_count", sa.Integer),
+    sa.Column("cancelled_count", sa.Integer),
+    sa.Column("interrupted_count", sa.Integer),
+    sa.Column("mode", sa.Text, nullable=False),
+    # Name and target ids in lower case, for the filter of the list.
+    sa.Column("searchable", sa.Text, nullable=False),
+    sa.Column("provenance", sa.Text, nullable=False),
+    sa.UniqueConstraint("owner", "idempotency_key"),
+    sa.Index("runs_by_owner", "owner", "number"),
+    sa.Index("runs_by_status", "status", "number"),
+)
+
+cells = sa.Table(
+    "cells",
+    metadata,
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.Column("cell", sa.Integer, nullable=False),
+    sa.Column("state", sa.SmallInteger, nullable=False),
+    sa.Column("token", sa.Integer, nullable=False),
+    # The executor's process; kept after the end of the cell.
+    sa.Column("holder", sa.Integer),
+    sa.Column("reason", sa.Text),
+    # The key is also the order of every listing; a filter by state reads one run's rows, a few milliseconds at most.
+    sa.PrimaryKeyConstraint("run", "cell"),
+    sqlite_with_rowid=False,
+)
+
+executors = sa.Table(
+    "executors",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("executor_id", sa.Text, nullable=False),
+    sa.Column("incarnation", sa.Text, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("executor_id", "incarnation"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("seq", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+    sa.Index("events_by_run", "run", "seq"),
+    sa.Index("events_by_type", "run", "type", "seq"),
+    # A sequence is never used twice, even when the newest row is gone.
+    sqlite_autoincrement=True,
+)
+
+# One statement for both databases; a cell's first lease inserts, all else updates.
+SAVE_CELL = sa.text(
+    "INSERT INTO cells (run, cell, state, token, holder, reason) VALUES (:run, :cell, :state, :token, :holder, :reason) "
+    "ON CONFLICT (run, cell) DO UPDATE SET state = excluded.state, token = excluded.token, "
+    "holder = excluded.holder, reason = excluded.reason"
+)
+
+
+def open_store(url: str) -> Engine:
+    """The engine of the planner's tables, brought to the newest revision."""
+    engine = db.create_engine(url)
+    db.upgrade(engine, "srbench_planner", HEAD)
+    return engine
