@@ -60,7 +60,8 @@ def _reason(log: Path, begin: int) -> str:
         file.seek(begin)
         lines = file.read().decode("utf-8", "replace").strip().splitlines()
     errors = [line for line in lines if line.startswith("error ")]
-    return (errors or lines or ["it said nothing"])[-1].removeprefix("error ")[:500]
+    last = (errors or lines or ["it said nothing"])[-1]
+    return (last.partition("]: ")[2] or last)[:500]
 
 
 def stop(store: Path, timeout_s: float) -> ServiceRecord:

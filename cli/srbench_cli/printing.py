@@ -62,8 +62,8 @@ def check_new_file(path: Path | None) -> None:
         raise InvalidInput("BAD_OUTPUT", f"--output names {path}, but its folder cannot be written to", value=path)
 
 
-def write_new_file(path: Path, data: bytes) -> None:
-    """Makes the file `path`, whole or not at all, and never over another.
+def write_new_file(path: Path, data: bytes, *, replace: bool = False) -> None:
+    """Makes the file `path`, whole or not at all, and over another only with `replace`.
 
     Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`).
     """
@@ -73,8 +73,11 @@ def write_new_file(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        # Linking fails where a name exists; renaming would replace it.
-        os.link(beside, path)
+        if replace:
+            os.replace(beside, path)
+        else:
+            # Linking fails where a name exists; renaming would replace it.
+            os.link(beside, path)
     except FileExistsError:
         raise InvalidInput("OUTPUT_EXISTS", f"{path} appeared in the meantime; nothing is ever overwritten") from None
     except OSError as error:

@@ -31,8 +31,8 @@ def demo(session: Session, output: Path, keep: bool) -> None:
     from srbench_cli.demo.steps import Workspace, run_demo
 
     begun = time.monotonic()
-    ended = run_demo(session, Workspace(FOLDER.absolute()), output, keep=keep, say=printing.notice)
+    fault = run_demo(session, Workspace(FOLDER.absolute()), output, keep=keep, say=printing.notice)
     printing.notice(f"done in {time.monotonic() - begun:.0f} s")
-    if ended.status != "completed":
-        printing.print_error("RUN_INCOMPLETE", f"the run {ended.id} ended as {ended.status}: {ended.error or ended.reason}")
+    if fault:
+        printing.print_error("RUN_INCOMPLETE", fault)
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""What the demo evaluates: its targets and its manifest. Pure."""
+"""What the demo evaluates. Pure."""
 
 from __future__ import annotations
 
@@ -8,46 +8,6 @@ from srbench_kit.values import Json
 CONCURRENCY = 128
 MAX_COST_USD = 50
 MAX_RUN_SECONDS = 900
-
-
-def targets(config: dict[str, Json], base_url: str, config_hash: str) -> list[Json]:
-    """The registry document of the testbed's models and routers, which listen at `base_url`."""
-    models = _objects(config, "models")
-    prices: dict[str, Json] = {str(model["id"]): model["price"] for model in models}
-    found: list[Json] = [
-        {
-            "id": model["id"],
-            "kind": "single",
-            "model": model["id"],
-            "base_url": base_url,
-            "prices": {str(model["id"]): model["price"]},
-        }
-        for model in models
-    ]
-    for router in _objects(config, "routers"):
-        found.append(
-            {
-                "id": router["id"],
-                "kind": "mom",
-                "model": router["id"],
-                "base_url": base_url,
-                "prices": prices,
-                "max_inference_calls": _most_calls(router),
-                "config_hash": config_hash,
-            }
-        )
-    return found
-
-
-def _objects(config: dict[str, Json], name: str) -> list[dict[str, Json]]:
-    items = config[name]
-    assert isinstance(items, list)
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _most_calls(router: dict[str, Json]) -> int:
-    calls = [route.get("calls") for route in _objects(router, "routes")]
-    return max(len(item) if isinstance(item, list) else 1 for item in calls)
 
 
 def manifest(dataset_path: str, dataset_sha256: str, registered: list[Json]) -> dict[str, Json]:

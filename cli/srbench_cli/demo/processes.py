@@ -47,13 +47,12 @@ class Started:
             file.seek(self.begin)
             return file.read().decode("utf-8", "replace")
 
-    def address(self) -> str:
-        """Where it listens. Raises: `Unreachable` (`DEMO_STEP_FAILED`)."""
+    def wait_until_listening(self) -> None:
+        """Returns when it has said where it listens. Raises: `Unreachable` (`DEMO_STEP_FAILED`)."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
-            for line in self.said().split("\n")[:-1]:
-                if line.startswith("listening "):
-                    return line.split()[1].removeprefix("http=").removeprefix("http://")
+            if any(line.startswith("listening ") for line in self.said().split("\n")[:-1]):
+                return
             if self.process.poll() is not None:
                 break
             time.sleep(POLL_S)

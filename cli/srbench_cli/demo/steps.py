@@ -16,11 +16,10 @@ from srbench_kit import views
 from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.values import Json, to_value
 
-from srbench_cli import lifecycle, printing, service_files, watch
-from srbench_cli.commands.run import get_report, start
+from srbench_cli import lifecycle, manifests, printing, service_files, watch
+from srbench_cli.commands.run import get_report, incompleteness, start
 from srbench_cli.context import Session
 from srbench_cli.demo import plan, processes
-from srbench_cli.demo.router import config_hash_of
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 from srbench_cli.terminal import json_text
 
@@ -52,8 +51,8 @@ class Workspace:
         return self.store / "logs" / f"demo-{name}.log"
 
 
-def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool, say: Callable[[str], None]) -> pb.Run:
-    """Runs the whole evaluation, writes the report to `output` and returns the run that was made.
+def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool, say: Callable[[str], None]) -> str:
+    """Runs the whole evaluation and writes the report to `output`. Says why it is no success; nothing when it is one.
 
     Raises: `InvalidInput` (`OUTPUT_EXISTS`, `BAD_OUTPUT`), `Unreachable` (`DEMO_STEP_FAILED`, `START_FAILED`), and what
     the service answers.
@@ -71,8 +70,8 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
         say("preparing ARC-AGI-2 (the real public tasks) and MMLU-Pro (synthetic questions)")
         dataset = _dataset(session, workspace)
         say(f"starting the testbed: three models and a router over them, for {dataset.case_count} cases")
-        address = stack.enter_context(_running_testbed(workspace, dataset, keep))
-        registered = _register(session, address)
+        targets = stack.enter_context(_running_testbed(workspace, dataset, keep))
+        registered = _register(session, targets)
         say("freezing a plan and running it")
         started = start(session, plan.manifest(dataset.path, dataset.sha256, registered), None)
         ended = watch.run_to_end(session.door, started)
@@ -84,7 +83,7 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
             say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
             say(f"and end it with `{session.program} --store {workspace.store} stop`")
         session.close()
-    return ended
+    return incompleteness(ended, report)
 
 
 def show_demo_report(session: Session, report: report_pb2.Report) -> None:
@@ -150,21 +149,23 @@ def _prepared(session: Session, benchmark: str, source: Path, revision: str) -> 
 
 
 @contextlib.contextmanager
-def _running_testbed(workspace: Workspace, dataset: pb.Dataset, keep: bool) -> Iterator[str]:
-    """The address of a testbed that knows the right answers of `dataset`."""
-    key, config = workspace.work / "answer-key.jsonl", workspace.work / "testbed.json"
+def _running_testbed(workspace: Workspace, dataset: pb.Dataset, keep: bool) -> Iterator[Path]:
+    """The targets file of a testbed that runs and knows the right answers of `dataset`."""
+    key, config, targets = (workspace.work / name for name in ("answer-key.jsonl", "testbed.json", "targets.json"))
     arguments = ["--cases", dataset.path, "--out", str(key)]
     processes.start("the answer key", "srbench_testbed.answer_key", arguments, workspace.log("key")).finish()
-    config.write_text(json.dumps(testbed_config()))
+    config.write_text(files("srbench_cli.demo").joinpath("testbed.json").read_text())
+    wiring = ["--config", str(config), "--answer-key", str(key), "--write-targets", str(targets)]
     testbed = processes.start(
         "the testbed",
         "srbench_testbed",
-        ["--host", "127.0.0.1", "--port", "0", "--config", str(config), "--answer-key", str(key)],
+        ["--host", "127.0.0.1", "--port", "0", *wiring],
         workspace.log("testbed"),
         with_parent=not keep,
     )
     try:
-        yield testbed.address()
+        testbed.wait_until_listening()
+        yield targets
     except BaseException:
         keep = False
         raise
@@ -173,15 +174,8 @@ def _running_testbed(workspace: Workspace, dataset: pb.Dataset, keep: bool) -> I
             testbed.stop()
 
 
-def testbed_config() -> dict[str, Json]:
-    """What the testbed pretends to be."""
-    found: dict[str, Json] = json.loads(files("srbench_cli.demo").joinpath("testbed.json").read_text())
-    return found
-
-
-def _register(session: Session, address: str) -> list[Json]:
-    document = plan.targets(testbed_config(), f"http://{address}/v1", config_hash_of(address))
-    request = pb.RegisterTargetsRequest(document=to_value(document))
+def _register(session: Session, targets: Path) -> list[Json]:
+    request = pb.RegisterTargetsRequest(document=to_value(manifests.read_document(str(targets))))
     found = session.door.call(session.door.planner.RegisterTargets, request)
     return [views.target(target) for target in found.targets]
 
@@ -204,5 +198,4 @@ def check_replaceable(path: Path) -> None:
 def replace_report(path: Path, report: dict[str, Json]) -> None:
     """Writes the report, whole or not at all, in place of an earlier one."""
     check_replaceable(path)
-    path.unlink(missing_ok=True)
-    printing.write_new_file(path, (json_text(report) + "\n").encode())
+    printing.write_new_file(path, (json_text(report) + "\n").encode(), replace=True)
