@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
@@ -22,11 +22,14 @@ from srbench_testbed.reply import DONE, PLACE, Reply, Template, event, stream_ev
 from srbench_testbed.usage import Tokens, usage_object
 
 _STREAM_TYPE = ("content-type", "text/event-stream; charset=utf-8")
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
+    b"x-request-id: %b\r\n%btransfer-encoding: chunked\r\n\r\n"
+)
 _ENDING = chunk(DONE) + b"0\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """A chat request, read."""
 
     model: str
@@ -111,12 +114,10 @@ class Chat:
             model.usage_when == "asked" and (request.include_usage or not request.stream)
         )
         reply = self._reply(row, model.response_model or model.id, model, said, usage if asked else None)
-        if rule is None and request.stream and model.response_mode == "sse" and not self._delays(model):
-            return _at_once(reply, said, row)
-        draft = Draft(reply=reply, headers={}, authorization=row.header(b"authorization"))
-        return self._exchange(draft, model, request, rule)
+        draft = Draft(reply=reply, headers={}, authorization=row.header(b"authorization") if rule else "")
+        return self._written(draft, said, model, request, row, rule)
 
-    def _routed(self, router: Router, request: Request, row: Row, rule: Rule | None) -> Exchange:
+    def _routed(self, router: Router, request: Request, row: Row, rule: Rule | None) -> bytes | Exchange:
         expected = row.header(b"x-sr-bench-expected-config-hash")
         if expected and expected != router.config_hash:
             raise Conflict("CONFIG_HASH_MISMATCH", f"the active configuration is {router.config_hash}, not {expected}")
@@ -133,10 +134,19 @@ class Chat:
         draft = Draft(
             reply=reply,
             headers=routing.headers(router, decision, reply.id.decode(), debug),
-            authorization=row.header(b"authorization"),
+            authorization=row.header(b"authorization") if rule else "",
         )
         _place_receipt(router.receipt, draft, routing.receipt(calls))
-        return self._exchange(draft, model, request, rule)
+        return self._written(draft, said, model, request, row, rule)
+
+    def _written(
+        self, draft: Draft, said: Answer, model: Model, request: Request, row: Row, rule: Rule | None
+    ) -> bytes | Exchange:
+        """The draft as bytes where nothing has to wait and nothing goes wrong, else as a plan."""
+        plain = rule is None and request.stream and model.response_mode == "sse"
+        if plain and not self._delays(model) and not draft.trailers and not draft.reply.extra:
+            return _at_once(draft, said, row)
+        return self._exchange(draft, said, model, request, rule)
 
     def decide(self, router: Router, request: Request, most_calls: int) -> routing.Decision:
         """What `router` does with a request."""
@@ -163,7 +173,8 @@ class Chat:
     def _delays(self, model: Model) -> bool:
         return self._paced and (model.ttft_ms > 0 or model.itl_ms > 0)
 
-    def _exchange(self, draft: Draft, model: Model, request: Request, rule: Rule | None) -> Exchange:
+    def _exchange(self, draft: Draft, said: Answer, model: Model, request: Request, rule: Rule | None) -> Exchange:
+        spoilt = rule is not None and rule.fault.on_reply is not None
         if rule is not None and rule.fault.on_reply is not None:
             rule.fault.on_reply(draft, rule.params)
         headers = [("x-request-id", draft.reply.id.decode()), *draft.headers.items()]
@@ -171,7 +182,12 @@ class Chat:
         if request.stream and model.response_mode == "sse":
             exchange = Exchange(
                 headers=[_STREAM_TYPE, ("cache-control", "no-cache"), *headers],
-                parts=_timed(stream_events(draft.reply), len(draft.reply.pieces) + len(draft.reply.reasoning), ttft, itl),
+                parts=_timed(
+                    stream_events(draft.reply) if spoilt else _kept_events(draft.reply, said),
+                    len(draft.reply.pieces) + len(draft.reply.reasoning),
+                    ttft,
+                    itl,
+                ),
                 trailers=list(draft.trailers.items()),
                 framing=CHUNKED,
             )
@@ -208,22 +224,30 @@ def _usage(model: Model, request: Request, said: Answer) -> dict[str, Json]:
     return usage_object(model.usage, tokens)
 
 
-def _at_once(reply: Reply, said: Answer, row: Row) -> bytes:
-    """A whole streamed answer in one piece, from the events that are kept with it."""
-    name = reply.model or ""
-    kept = said.cache.get(name)
+def _template(reply: Reply, said: Answer) -> Template:
+    """The answer's events, kept with it."""
+    kept = said.cache.get(reply.model or "")
     if not isinstance(kept, Template):
         kept = template(reply)
-        said.cache[name] = kept
-    row.sent_parts = len(kept.events)
-    row.status = 200
-    last = usage_event(reply)
-    head = (
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
-        b"x-request-id: %b\r\ntransfer-encoding: chunked\r\n\r\n" % reply.id
-    )
+        said.cache[reply.model or ""] = kept
+    return kept
+
+
+def _kept_events(reply: Reply, said: Answer) -> list[bytes]:
+    """`stream_events` of a reply that no fault changed."""
+    usage = usage_event(reply)
+    events = [*_template(reply, said).events, *([usage] if usage else []), *reply.extra, DONE]
+    return [data.replace(PLACE, reply.id) for data in events]
+
+
+def _at_once(draft: Draft, said: Answer, row: Row) -> bytes:
+    """A whole streamed answer in one piece."""
+    kept = _template(draft.reply, said)
+    row.sent_parts, row.status = len(kept.events), 200
+    last = usage_event(draft.reply)
+    added = "".join(f"{name}: {value}\r\n" for name, value in draft.headers.items()).encode("latin-1", "replace")
     body = kept.joined + chunk(last) if last else kept.joined
-    return head + body.replace(PLACE, reply.id) + _ENDING
+    return _HEAD % (draft.reply.id, added) + body.replace(PLACE, draft.reply.id) + _ENDING
 
 
 def _place_receipt(where: str, draft: Draft, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from srbench_kit.canonical import digest
@@ -85,7 +86,7 @@ class Route:
         return self.calls[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Router:
     """A Mixture of Models.
 
@@ -103,12 +104,12 @@ class Router:
     response_model: str = "selected"
     config: Mapping[str, Json] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def config_hash(self) -> str:
         """64 hex digits that change with anything that changes routing."""
         return digest(self.document)
 
-    @property
+    @cached_property
     def source_hash(self) -> str:
         """Digest of the configuration's text, the tag of its document."""
         return hashlib.sha256(digest({"source": self.document}).encode()).hexdigest()

@@ -16,6 +16,8 @@ from srbench_kit.values import Json
 
 # Values of these headers are secrets: only their digest is kept.
 _SECRET_HEADERS = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"x-api-key"})
+# Turns CLOCK_MONOTONIC into time since 1970.
+_WALL_OFFSET_NS = time.time_ns() - time.monotonic_ns()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +28,6 @@ class Row:
         sequence: from 1, in order of arrival.
         identity: digest of model and messages, the same for two requests that ask a model the same.
         received_ns, first_byte_ns, ended_ns: CLOCK_MONOTONIC, comparable with clients on this machine; 0 for not yet.
-        received_at: seconds since 1970.
         ended: `complete`, `client_closed`, `fault:NAME`, `shutdown`, or empty while it is in hand.
     """
 
@@ -37,7 +38,6 @@ class Row:
     body_sha256: str
     body_bytes: int
     received_ns: int
-    received_at: float
     model: str = ""
     identity: str = ""
     prompt_sha256: str = ""
@@ -70,7 +70,7 @@ class Row:
             "selected_model": self.selected_model,
             "answer_right": self.answer_right,
             "received_ns": self.received_ns,
-            "received_at": self.received_at,
+            "received_at": (self.received_ns + _WALL_OFFSET_NS) / 1e9,
             "first_byte_ns": self.first_byte_ns,
             "ended_ns": self.ended_ns,
             "ended": self.ended,
@@ -124,7 +124,6 @@ class Ledger:
             body_sha256=hashlib.sha256(body).hexdigest(),
             body_bytes=len(body),
             received_ns=time.monotonic_ns(),
-            received_at=time.time(),
         )
         self._next += 1
         self.rows.append(row)

@@ -94,9 +94,14 @@ def usage_event(reply: Reply) -> bytes:
     """The chunk that carries usage alone; empty when none is due."""
     if reply.usage is None or reply.usage_events != "final":
         return b""
-    value = chunk_object(reply.model, {})
-    value["choices"] = []
-    value["usage"] = reply.usage
+    value: Json = {
+        "id": "chatcmpl-" + PLACE.decode(),
+        "object": "chat.completion.chunk",
+        "created": CREATED,
+        "model": reply.model or "",
+        "choices": [],
+        "usage": reply.usage,
+    }
     return event(value)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from srbench_kit.values import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Tokens of one call: all prompt tokens, those of them that a cache served, all output, reasoning within it."""
 
     prompt: int
