@@ -16,6 +16,7 @@ from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
 from srbench.v1 import work_queue_service_pb2_grpc as queue_rpc
 from srbench_kit import auth, wire
+from srbench_kit.errors import Unreachable
 from srbench_kit.serving import Server
 from srbench_kit.values import to_value
 from srbench_planner import assembly
@@ -36,8 +37,13 @@ class Ledger(accounting_rpc.AccountingServiceServicer):
         self.outcomes: dict[tuple[str, int], tuple[int, str]] = {}
         self.fenced: dict[tuple[str, int], int] = {}
         self.halted: dict[str, str] = {}
+        self.away = False
+        self.refused = 0
 
     async def FenceCells(self, request: Any, context: Any) -> accounting_service_pb2.FenceCellsResponse:
+        if self.away:
+            self.refused += 1
+            raise Unreachable("STORAGE_UNAVAILABLE", "the store does not answer")
         response = accounting_service_pb2.FenceCellsResponse()
         for fence in request.fences:
             self.fenced[request.run_id, fence.cell] = fence.token

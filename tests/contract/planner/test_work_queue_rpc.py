@@ -252,3 +252,20 @@ async def test_a_run_whose_dataset_is_gone_after_a_restart_fails_with_a_reason(s
     second = await start()
     ended = await second.ended(run.id)
     assert (ended.status, ended.reason, ended.progress.cancelled) == ("failed", "cases_unavailable", 2)
+
+
+async def test_while_accounting_is_away_a_cell_in_doubt_waits_and_is_judged_later(planner: Any) -> None:
+    run = await planner.run(cases(1))
+    await planner.lease()
+    planner.ledger.away = True
+    await planner.lease(incarnation="i2")
+
+    async def asked() -> bool:
+        return planner.ledger.refused > 0
+
+    await until(asked)
+    assert await planner.lease(incarnation="i2") == []
+    assert (await planner.get(run.id)).progress.running == 1
+    planner.ledger.outcomes[run.id, 0] = (DONE, "")
+    planner.ledger.away = False
+    assert (await planner.ended(run.id)).status == "completed"

@@ -293,3 +293,10 @@ def test_an_unknown_key_is_refused_at_every_level_with_a_known_name(key: str) ->
         assert error.reason == "UNKNOWN_FIELD"
         assert "did you mean" in error.message
         assert error.facts["nearest"] in NAMES
+
+
+def test_a_digest_that_the_file_does_not_have_is_the_callers_mistake() -> None:
+    files = Files()
+    files.put("/d", [case()])
+    error = refusal(manifest(cases=None, dataset={"path": "/d", "sha256": "0" * 64}), files)
+    assert (error.reason, error.facts["field"]) == ("DATASET_DAMAGED", "dataset.sha256")
