@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from srbench_kit.db import storage_error
 from srbench_kit.documents import load_json
-from srbench_kit.errors import InvalidInput, NotFound, SrBenchError
+from srbench_kit.errors import Conflict, NotFound, SrBenchError
 from srbench_kit.ids import prefixed, uuid7_hex
 from srbench_kit.values import Json
 
@@ -97,16 +98,19 @@ class PreparationJobs:
         """Starts a job, or gives the one that is doing the same, or has done it while its dataset exists.
 
         `request` comes from `prepare.check_request`. A job over a file given by hand is repeated once it has ended: the
-        file may have changed.
+        file may have changed. Raises: `Exhausted` (`STORAGE_FULL`), `Conflict` (`STOPPING`).
         """
         if self._closing:
-            raise InvalidInput("STOPPING", "the planner is stopping; ask again when it is back")
+            raise Conflict("STOPPING", "the planner is stopping; ask again when it is back")
         for job in self.list():
             if job.request == request and (job.status in ACTIVE or self._still_good(job)):
                 return job
         now = self._clock()
         job = Job(id=prefixed("prep"), request=request, create_time_s=now, update_time_s=now)
-        self._keep(job)
+        try:
+            self._keep(job)
+        except OSError as error:
+            raise storage_error(error) or error from error
         self._tasks[job.id] = asyncio.create_task(self._carry_out(job.id))
         return job
 
@@ -166,7 +170,13 @@ class PreparationJobs:
         self._jobs[job.id] = job
 
     def _change(self, job_id: str, **changes: Any) -> None:
-        self._keep(replace(self._jobs[job_id], update_time_s=self._clock(), **changes))
+        """Keeps a step. On a disk that takes no more it is shown all the same; after a restart the job is `INTERRUPTED`."""
+        job = replace(self._jobs[job_id], update_time_s=self._clock(), **changes)
+        try:
+            self._keep(job)
+        except OSError as error:
+            _log.error("preparation %s could not be written: %s", job_id, error)
+            self._jobs[job_id] = job
 
     def _advance(self, job_id: str, said: dict[str, Any]) -> None:
         """Takes in a step: a new phase durably, more bytes of the same one in memory."""
