@@ -86,8 +86,20 @@ async def test_a_service_that_is_too_slow_is_504(stand: Any, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/api", V1, V1 + "/nonesuch", V1 + "/runs/a/b/c/d", V1 + "/runs//results", V1 + "/runs/a%2Fb", V1 + "/runs/a%00b"]
-    + [V1 + "/runs/" + "x" * 129, "/api/sr-bench/v2/runs", V1 + "/experiments", V1 + "/runs/run-1/regrade"],
+    [
+        "/",
+        "/api",
+        V1,
+        V1 + "/nonesuch",
+        V1 + "/runs/a/b/c/d",
+        V1 + "/runs//results",
+        V1 + "/runs/a%2Fb",
+        V1 + "/runs/a%00b",
+        V1 + "/runs/" + "x" * 129,
+        V1 + "/experiments",
+        V1 + "/runs/run-1/regrade",
+        "/api/sr-bench/v2/runs",
+    ],
 )
 async def test_unknown_routes_are_404_in_json(stand: Any, path: str) -> None:
     check(await stand.http.get(path), 404, "NO_SUCH_ROUTE")
