@@ -84,6 +84,17 @@ async def test_a_service_that_is_too_slow_is_504(stand: Any, monkeypatch: pytest
     assert "planner did not answer in time" in check(answer, 504, "DEADLINE_EXCEEDED")["error"]
 
 
+async def test_a_start_without_an_answer_says_where_to_look_and_gives_its_key(
+    stand: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srbench_gateway.run_routes.START_TIMEOUT_S", 0.2)
+    stand.planner.pause_s = 30
+    answer = await stand.http.post(V1 + "/runs", json={"manifest": MANIFEST})
+    seen = check(answer, 504, "DEADLINE_EXCEEDED")
+    assert "look at the list of runs before sending it again" in seen["error"]
+    assert seen["facts"]["idempotency_key"] == stand.planner.requests[-1].idempotency_key
+
+
 @pytest.mark.parametrize(
     "path",
     [
