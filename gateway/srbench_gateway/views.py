@@ -30,7 +30,8 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
 }
 # What lists leave out of a call: texts, and what is as large as they are.
 CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
-_SUMMARY = frozenset(
+# What lists say of a manifest.
+SUMMARY = frozenset(
     {"version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling", "benchmark_weights"}
     | {"adapter_versions", "plan_sha256", "case_sha256", "custom_subset"}
 )
@@ -160,9 +161,9 @@ def plan_checked(message: plan_pb2.Plan) -> Object:
 def plan_summary(message: plan_pb2.Plan) -> Object:
     """What a list says of a run's manifest: the short members of it, under their own names."""
     shown = to_json(message)
-    summary: Object = {key: value for key, value in shown.items() if key in _SUMMARY}
+    summary: Object = {key: value for key, value in shown.items() if key in SUMMARY}
     summary["targets"] = [target(item) for item in message.targets]
-    summary["limits"] = shown["limits"]
+    summary["limits"] = to_json(message.limits)
     if message.dataset_sha256:
         summary["dataset"] = {"sha256": message.dataset_sha256, "case_count": message.case_count}
     return summary
