@@ -30,7 +30,7 @@ Headers = Sequence[tuple[str, str]]
 LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
 FILTER_REASONS = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content"})
 RECEIPT_HEADER = "x-vsr-model-usage"
-RECEIPT_FIELDS = ("x_vsr_model_usage", "vsr_model_usage")
+RECEIPT_FIELD, RECEIPT_FIELD_SHORT = "x_vsr_model_usage", "vsr_model_usage"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,14 +263,14 @@ class AnswerReader:
         if value.get("error"):
             answer.fail("upstream_error", error_sentence(value["error"]) or "the endpoint reported an error without words")
         model = value.get("model")
-        if model and isinstance(model, str):
+        if model and model != answer.model and isinstance(model, str):
             answer.model = model
         usage = value.get("usage")
         if usage and isinstance(usage, dict):
             answer.usage = merge_usage(answer.usage or {}, usage)
-        for name in RECEIPT_FIELDS:
-            if value.get(name) is not None:
-                answer.receipt = _dump_outside(value[name])
+        if RECEIPT_FIELD in value or RECEIPT_FIELD_SHORT in value:
+            receipt = value.get(RECEIPT_FIELD) or value.get(RECEIPT_FIELD_SHORT)
+            answer.receipt = _dump_outside(receipt) if receipt is not None else answer.receipt
         choices = value.get("choices")
         if isinstance(choices, list):
             for choice in choices:
