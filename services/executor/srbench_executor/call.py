@@ -248,13 +248,13 @@ class Call:
 
     def _watch(self, content: list[str], reasoning: list[str]) -> None:
         bounds = self._bounds
-        for piece in (*content, *reasoning):
-            self._chars += len(piece)
-            if self._guard.push(piece):
-                message = f"the answer repeats itself with a period of at most {bounds.repetition_window} characters"
-                self.stop(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
-                return
-        if self._chars > bounds.max_output_chars:
+        pieces = content + reasoning if reasoning else content
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        self._chars += len(text)
+        if self._guard.push(text):
+            message = f"the answer repeats itself with a period of at most {bounds.repetition_window} characters"
+            self.stop(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
+        elif self._chars > bounds.max_output_chars:
             message = f"the answer is longer than {bounds.max_output_chars} characters"
             self.stop(Cut(pb.CALL_STATUS_COMPLETED, "output_chars", message))
 

@@ -25,6 +25,9 @@ class DirectTransport:
 
     def __init__(self) -> None:
         self._idle: dict[Origin, list[Connection]] = {}
+        # The kernel dates packets only while some socket asks for it, and takes a moment to begin: one always does.
+        self._asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        enable_stamps(self._asking)
         self._resolved: dict[tuple[str, int], tuple[float, list[_Address]]] = {}
 
     def start_now(self, outgoing: Outgoing, listener: Listener) -> Abortable | None:
@@ -49,6 +52,7 @@ class DirectTransport:
             for connection in connections:
                 connection.close()
         self._idle.clear()
+        self._asking.close()
 
     def _take(self, origin: Origin) -> Connection | None:
         connections = self._idle.get(origin)
