@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from srbench_kit.errors import InvalidInput
-from srbench_kit.values import Json
+
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

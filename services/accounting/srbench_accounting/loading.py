@@ -65,11 +65,10 @@ class ColumnLoader:
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
         """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
         first, last = row_id(run_no, 0), row_id(run_no + 1, 0) - 1
-        with connection.begin():
-            # One transaction, so that no call is newer than the outcomes.
-            outcome_rows = self._outcomes.rows(connection, first, last)
-            call_rows = self._calls.rows(connection, first, last)
-            return self._outcome_columns(connection, outcome_rows, eligible_s), self._call_columns(connection, call_rows)
+        # In the connection's one transaction, so that no call is newer than the outcomes.
+        outcome_rows = self._outcomes.rows(connection, first, last)
+        call_rows = self._calls.rows(connection, first, last)
+        return self._outcome_columns(connection, outcome_rows, eligible_s), self._call_columns(connection, call_rows)
 
     def _outcome_columns(self, connection: Connection, rows: object, eligible_s: float) -> OutcomeColumns:
         table = _table(rows, len(_OUTCOME) + 2)

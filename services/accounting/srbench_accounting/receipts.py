@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from srbench_kit.values import Json
+from typing import TYPE_CHECKING
 
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.usage import Reading, read_usage
+
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 VERSION = 1
 MOST_CALLS = 256

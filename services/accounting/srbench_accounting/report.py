@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-from srbench_kit.values import Json
 
 from srbench_accounting.columns import (
     CallColumns,
@@ -24,6 +24,9 @@ from srbench_accounting.columns import (
 from srbench_accounting.continuity import CellSwitches, cell_switches
 from srbench_accounting.limitations import limitations
 from srbench_accounting.metrics import Metrics, Scope, as_preview, as_replay, measure, spend_upper
+
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 VERSION = "sr-bench-1.0"
 FULL_SUITE = frozenset(

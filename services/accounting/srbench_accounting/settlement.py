@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from srbench_kit.values import Json
+from typing import TYPE_CHECKING
 
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.pricing import NO_PRICE, Cost, Price, PriceList, cache_neutral_cost, cost_of, total_cost
 from srbench_accounting.receipts import BadReceipt, ReceiptCall, RouterReceipt, read_receipt
 from srbench_accounting.usage import Reading, Usage, read_usage
+
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 _INT64_MAX = 2**63 - 1
 

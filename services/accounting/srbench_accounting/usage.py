@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-from srbench_kit.values import Json
+from typing import TYPE_CHECKING
 
 from srbench_accounting.dialects import Dialect, Layout, Shape, shape_of
 from srbench_accounting.usage_fields import Count, Counts, read_counts
+
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

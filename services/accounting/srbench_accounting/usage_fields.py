@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from srbench_kit.values import Json
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
+
 
 _INT64_MAX = 2**63 - 1
 _DETAILS = (

@@ -151,7 +151,7 @@ class AnswerReader:
     gives the `Completion`.
     """
 
-    __slots__ = ("_answer", "_body", "_event_count", "_headers", "_kind", "_parser", "_status")
+    __slots__ = ("_answer", "_body", "_ending", "_event_count", "_headers", "_kind", "_parser", "_status")
 
     def __init__(self, status: int, headers: Headers) -> None:
         self._status = status
@@ -160,6 +160,7 @@ class AnswerReader:
         self._parser = SseParser()
         self._body: list[bytes] = []
         self._event_count = 0
+        self._ending = False
         kind = content_type(headers)
         if not 200 <= status < 300:
             self._kind = "error"
@@ -202,6 +203,7 @@ class AnswerReader:
         """What the answer says, now that no more of it will come. `clean_end`: the body ended by itself."""
         answer = self._answer
         if self._kind == "sse":
+            self._ending = True
             self._read(self._parser.finish())
             self._judge_stream(clean_end)
         elif self._kind == "json":
@@ -235,7 +237,8 @@ class AnswerReader:
         except (ValueError, RecursionError):
             if event.name == "error":
                 answer.fail("upstream_error", error_sentence(data.decode("utf-8", "replace")))
-            elif data.strip():
+            elif data.strip() and not self._ending:
+                # A last event without its blank line that is no JSON is just where the stream was cut.
                 answer.fail("protocol_error", f"{where} is not JSON")
             return
         if isinstance(value, dict):

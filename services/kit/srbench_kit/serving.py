@@ -84,7 +84,8 @@ async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grac
     """
     stopped = stop_event()
     await server.start()
-    shown = server.address if not server.port else f"{server.address.rpartition(':')[0]}:{server.port}"
+    socket = server.address.startswith("unix:")
+    shown = server.address if socket else f"{server.address.rpartition(':')[0]}:{server.port}"
     print(f"listening {shown}", flush=True)
     tasks = [asyncio.ensure_future(task) for task in background]
     waiter = asyncio.ensure_future(stopped.wait())

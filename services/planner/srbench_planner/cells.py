@@ -47,6 +47,10 @@ class CellMatrix:
         """The positions of the cell's case and target in the plan."""
         return divmod(cell if self.picked is None else self.picked[cell], self.target_count)
 
+    def target(self, cell: int) -> int:
+        """The position of the cell's target alone."""
+        return (cell if self.picked is None else self.picked[cell]) % self.target_count
+
 
 def pick_cells(value: Json, case_ids: list[str], target_ids: list[str]) -> CellMatrix:
     """The cells that `execution_cells` names; absent or complete, the whole matrix.

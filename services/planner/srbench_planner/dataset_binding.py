@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from srbench_kit.errors import InvalidInput
+from srbench_kit.errors import DataLoss, InvalidInput
 from srbench_kit.values import Json
 
 from srbench_planner import checks, manifest
@@ -89,7 +89,11 @@ def _read(dataset: dict[str, Json], files: CaseFiles) -> BoundFile:
         sha256 = manifest.digest(dataset["sha256"], "dataset.sha256")
     elif dataset.get("id") is None:
         raise checks.missing("dataset.sha256", "the SHA-256 of the file")
-    return files.read(location(dataset, files), sha256)
+    try:
+        return files.read(location(dataset, files), sha256)
+    except DataLoss as error:
+        # Whoever submits a digest that the file does not have made a mistake; nothing of ours is lost.
+        raise InvalidInput(error.reason, f"dataset: {error.message}", field="dataset.sha256", **error.facts) from None
 
 
 def _merged(dataset: dict[str, Json], bound: BoundFile, head: dict[str, Json]) -> dict[str, Json]:

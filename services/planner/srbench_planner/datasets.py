@@ -16,7 +16,6 @@ from threading import Lock
 from typing import TypeAlias
 
 import orjson
-from srbench_kit.db import storage_error
 from srbench_kit.documents import load_json
 from srbench_kit.errors import DataLoss, Exhausted, InvalidInput, NotFound, SrBenchError
 from srbench_kit.ids import uuid7_hex
@@ -200,6 +199,9 @@ class DatasetStore:
         try:
             self._write(dataset, b"".join(lines))
         except OSError as error:
+            # Imported here: it brings SQLAlchemy along, which preparing processes need for nothing else.
+            from srbench_kit.db import storage_error
+
             if isinstance(storage_error(error), Exhausted):
                 raise Exhausted("NO_SPACE", "the disk is full while the dataset is frozen; free some space") from error
             raise

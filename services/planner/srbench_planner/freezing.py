@@ -134,7 +134,8 @@ def _finished_case(spec: BenchmarkSpec, row: Row, revision: str) -> Case:
 def _where(row: Row) -> str:
     for name in _ID_FIELDS:
         value = row.values.get(name)
-        if isinstance(value, str | int) and str(value) not in row.where:
+        # Task files and entries are named by their id already.
+        if isinstance(value, str | int) and not (name == "id" and str(value) in row.where):
             return f"{row.where} ({name} {str(value)[:60]})"
     return row.where
 

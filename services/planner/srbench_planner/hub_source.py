@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srbench_kit.db import storage_error
 from srbench_kit.errors import Exhausted, Forbidden, NotFound, SrBenchError, Unreachable
 
 from srbench_planner.benchmark import HubSource
@@ -63,8 +62,8 @@ def _with_retries(source: HubSource, name: str, folder: Path, counted: _Counter,
 
 def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter) -> Path:
     # Imported here: it takes a while, and only downloads pay for it.
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError  # type: ignore[attr-defined]
     from huggingface_hub.utils.tqdm import tqdm
 
     class Quiet(tqdm):
@@ -77,20 +76,26 @@ def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter
             counted.add(n)
             return None
 
+    endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN") or False
+    url = hf_hub_url(source.repository, name, repo_type="dataset", revision=source.revision, endpoint=endpoint)
     try:
+        if not (folder / name).exists():
+            # Asked first because the download's own attempts take minutes to find out that nobody answers.
+            get_hf_file_metadata(url, token=token, timeout=TIMEOUT_S, endpoint=endpoint)
         path = hf_hub_download(
             source.repository,
             name,
             repo_type="dataset",
             revision=source.revision,
+            endpoint=endpoint,
             local_dir=folder,
-            endpoint=(os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/"),
-            token=os.environ.get("HF_TOKEN") or False,
+            token=token,
             etag_timeout=TIMEOUT_S,
             library_name="sr-bench",
             tqdm_class=Quiet,
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+    except (HTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         raise explain(error, source, name) from error
     return Path(path)
 
@@ -98,6 +103,7 @@ def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter
 def explain(error: Exception, source: HubSource, name: str) -> SrBenchError:
     """The error of our taxonomy that a failed download stands for."""
     from huggingface_hub import errors
+    from srbench_kit.db import storage_error
 
     cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ else error
     where = f"{source.repository} at revision {source.revision[:12]}"

@@ -68,7 +68,7 @@ class Journal:
         if not (touched or events or updates or ending):
             return []
         self._touched, self._events, self._updates, self._ending = {}, [], {}, {}
-        rows: list[dict[str, Any]] = []
+        rows: list[store.CellRow] = []
         for run, changed in touched:
             run.changed = set()
             rows.extend(_cell_row(run, cell) for cell in changed)
@@ -91,23 +91,18 @@ def event_row(number: int, kind: str, data: dict[str, Json]) -> dict[str, Any]:
     return {"run": number, "type": kind, "create_us": now_us(), "data": json.dumps(data, ensure_ascii=False)}
 
 
-def _cell_row(run: RunCells, cell: int) -> dict[str, Any]:
-    return {
-        "run": run.number,
-        "cell": cell,
-        "state": run.states[cell],
-        "token": run.tokens[cell],
-        "holder": run.holders.get(cell),
-        "reason": run.reasons.get(cell) if run.states[cell] > CellState.LEASED else None,
-    }
+def _cell_row(run: RunCells, cell: int) -> store.CellRow:
+    state = run.states[cell]
+    reason = run.reasons.get(cell) if state > CellState.LEASED else None
+    return run.number, cell, state, run.tokens[cell], run.holders.get(cell), reason
 
 
 def _save(
-    rows: list[dict[str, Any]], events: list[dict[str, Any]], updates: dict[int, dict[str, Any]], ending: list[int]
+    rows: list[store.CellRow], events: list[dict[str, Any]], updates: dict[int, dict[str, Any]], ending: list[int]
 ) -> Callable[[Connection], None]:
     def work(connection: Connection) -> None:
         if rows:
-            connection.execute(store.SAVE_CELL, rows)
+            store.save_cells(connection, rows)
         if events:
             connection.execute(store.events.insert(), events)
         for number, values in updates.items():

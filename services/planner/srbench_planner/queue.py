@@ -55,6 +55,7 @@ class WorkQueue:
         """Takes a run in; its held cells count at their targets."""
         self.runs[run.run_id] = run
         self._turns.append(run)
+        run.uses = [self._uses.setdefault(limits.key, TargetUse()) for limits in run.targets]
         for cell in run.held:
             self._use(run, cell).in_flight += 1
 
@@ -80,7 +81,7 @@ class WorkQueue:
                 continue
             idle = 0
             cell = lane.pop()
-            self._use(run, cell).take(now, run.targets[lane.target], run.token_count(cell))
+            run.uses[lane.target].take(now, run.targets[lane.target], run.token_count(cell))
             grants.append(Grant(run, cell, run.lease(cell, holder, now + duration_s)))
         return grants, due
 
@@ -165,10 +166,10 @@ class WorkQueue:
         due = float("inf")
         for lane in run.lanes:
             head = lane.head()
-            if head is None or head >= lowest or lane.driver not in drivers:
+            if head >= lowest or lane.driver not in drivers:
                 continue
             limits = run.targets[lane.target]
-            ready = self._use(run, head).due(now, limits, run.token_count(head))
+            ready = now if limits.free else run.uses[lane.target].due(now, limits, run.token_count(head))
             if ready <= now:
                 best, lowest = lane, head
             else:
@@ -176,8 +177,4 @@ class WorkQueue:
         return best, due
 
     def _use(self, run: RunCells, cell: int) -> TargetUse:
-        limits = run.targets[run.matrix.pair(cell)[1]]
-        use = self._uses.get(limits.key)
-        if use is None:
-            use = self._uses[limits.key] = TargetUse()
-        return use
+        return run.uses[run.matrix.target(cell)]

@@ -22,6 +22,12 @@ class TargetLimits:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     output_tokens: int = 0
+    # Whether there is no limit at all; the usual case, which is asked for every lease.
+    free: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        free = self.max_concurrency is None and self.requests_per_minute is None and self.tokens_per_minute is None
+        object.__setattr__(self, "free", free)
 
 
 class Window:

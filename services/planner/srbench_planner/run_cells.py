@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from srbench_planner.cells import TERMINAL, CellMatrix, CellState
-from srbench_planner.rates import TargetLimits
+from srbench_planner.rates import TargetLimits, TargetUse
+
+# Above every cell.
+NONE = 2**62
 
 
 @dataclass(slots=True)
@@ -53,17 +56,14 @@ class Lane:
         """Takes a cell again that was handed out before."""
         heapq.heappush(self._returned, cell)
 
-    def head(self) -> int | None:
-        """The lowest queued cell; `None` when there is none."""
-        fresh = self._cells[self._next] if self._next < len(self._cells) else None
-        if self._returned and (fresh is None or self._returned[0] < fresh):
-            return self._returned[0]
-        return fresh
+    def head(self) -> int:
+        """The lowest queued cell; `NONE` when there is none."""
+        fresh = self._cells[self._next] if self._next < len(self._cells) else NONE
+        return min(fresh, self._returned[0]) if self._returned else fresh
 
     def pop(self) -> int:
         """Takes the lowest queued cell out."""
         cell = self.head()
-        assert cell is not None
         if self._returned and self._returned[0] == cell:
             heapq.heappop(self._returned)
         else:
@@ -118,8 +118,10 @@ class RunCells:
         self.counts[CellState.QUEUED] = len(matrix)
         self.tallies = [TargetTally() for _ in targets]
         for cell in range(len(matrix)):
-            self.tallies[matrix.pair(cell)[1]].total += 1
+            self.tallies[matrix.target(cell)].total += 1
         self._lanes: dict[tuple[int, str], Lane] = {}
+        # What is being asked of each target by all runs; the queue sets it when it takes the run in.
+        self.uses: list[TargetUse] = []
         self._ready = False
         self._drivers: Sequence[str] = ()
         self._token_counts: Sequence[int] = ()
@@ -153,8 +155,10 @@ class RunCells:
 
     def token_count(self, cell: int) -> int:
         """Tokens that a cell reserves of its target's minute; 0 where no target has such a limit."""
+        if not self._token_counts:
+            return 0
         case, target = self.matrix.pair(cell)
-        return self._token_counts[case] + self.targets[target].output_tokens if self._token_counts else 0
+        return self._token_counts[case] + self.targets[target].output_tokens
 
     @property
     def total(self) -> int:
@@ -238,7 +242,7 @@ class RunCells:
         if reason:
             self.reasons[cell] = reason
         if state in TERMINAL:
-            tally = self.tallies[self.matrix.pair(cell)[1]]
+            tally = self.tallies[self.matrix.target(cell)]
             tally.ended += 1
             if state == CellState.FAILED:
                 tally.failed += 1

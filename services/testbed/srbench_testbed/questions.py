@@ -12,6 +12,7 @@ from typing import TypeAlias
 # A question and its exact answer.
 Made: TypeAlias = tuple[str, Fraction]
 Maker: TypeAlias = Callable[[Random], Made]
+MICRO = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,19 @@ class Question:
 
 def decimal(value: Fraction) -> str:
     """`value` as a decimal without trailing zeros. Raises `ValueError` when six places do not hold it."""
-    scaled = value * 10**6
-    if scaled.denominator != 1:
+    return _micro_text(_micro(value))
+
+
+def _micro(value: Fraction) -> int:
+    """`value` in millionths; everything below is counted in them, since fractions are slow."""
+    whole, rest = divmod(value.numerator * MICRO, value.denominator)
+    if rest:
         raise ValueError(f"{value} has more than six places")
-    whole, part = divmod(abs(int(scaled)), 10**6)
+    return whole
+
+
+def _micro_text(value: int) -> str:
+    whole, part = divmod(abs(value), MICRO)
     text = f"{whole}.{part:06d}".rstrip("0").rstrip(".")
     return f"-{text}" if value < 0 else text
 
@@ -40,19 +50,18 @@ def decimal(value: Fraction) -> str:
 def question(maker: Maker, rng: Random, option_count: int) -> Question:
     """One question of `maker` with `option_count` options, exactly one of which is right."""
     text, answer = maker(rng)
-    options = [decimal(value) for value in (answer, *_wrong(answer, rng, option_count - 1))]
+    options = [_micro_text(value) for value in _values(answer, rng, option_count)]
     order = list(range(option_count))
     rng.shuffle(order)
     return Question(text, tuple(options[place] for place in order), order.index(0))
 
 
-def _wrong(answer: Fraction, rng: Random, count: int) -> list[Fraction]:
-    """Distinct positive numbers near `answer` that look like it."""
-    step = Fraction(1) if answer.denominator == 1 else Fraction(1, answer.denominator)
-    factors = [Fraction(2), Fraction(10), Fraction(3, 2), Fraction(4)]
-    pool = [answer * factor for factor in factors] + [answer + step * k for k in range(-12, 13) if k]
-    fitting = sorted({value for value in pool if value > 0 and value != answer and (value * 10**6).denominator == 1})
-    return rng.sample(fitting, count)
+def _values(answer: Fraction, rng: Random, count: int) -> list[int]:
+    """The answer and distinct positive numbers near it that look like it, in millionths."""
+    right = _micro(answer)
+    step = MICRO if answer.denominator == 1 else _micro(Fraction(1, answer.denominator))
+    pool = {right * 2, right * 10, right * 4, *(right + step * k for k in range(-12, 13))}
+    return [right, *rng.sample(sorted(value for value in pool if value > 0 and value != right), count - 1)]
 
 
 def _gcd(rng: Random) -> Made:

@@ -4,23 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+import grpc
 import pytest
 import uvloop
-from srbench.v1 import target_pb2
+import zstandard
+from srbench.v1 import accounting_service_pb2 as accounting_pb
+from srbench.v1 import grader_service_pb2 as grader_pb
+from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench.v1.accounting_service_pb2_grpc import (
+    AccountingServiceServicer,
+    AccountingServiceStub,
+    add_AccountingServiceServicer_to_server,
+)
+from srbench.v1.grader_service_pb2_grpc import (
+    GraderServiceServicer,
+    GraderServiceStub,
+    add_GraderServiceServicer_to_server,
+)
+from srbench.v1.work_queue_service_pb2_grpc import (
+    WorkQueueServiceServicer,
+    WorkQueueServiceStub,
+    add_WorkQueueServiceServicer_to_server,
+)
 from srbench_executor import receipts, request
 from srbench_executor.call import Call, CallBounds
 from srbench_executor.caller import Transports
 from srbench_executor.exchange import NotAccepted
+from srbench_executor.facts import FactStream
+from srbench_executor.grading import GradeStream
 from srbench_executor.receipts import Settlement
+from srbench_executor.spool import Spool
+from srbench_executor.worker import Worker
+from srbench_kit import serving, wire
 from srbench_kit.completion import Headers
 from srbench_kit.redact import Redactor
+from srbench_kit.values import to_value
 
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -261,3 +289,196 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def answer_type() -> type[Answer]:
     return Answer
+
+
+class FakeQueue(WorkQueueServiceServicer):
+    """A planner that hands out the leases it was given and remembers what came back."""
+
+    def __init__(self) -> None:
+        self.waiting: list[queue_pb.Lease] = []
+        self.context = queue_pb.RunContext(run_id="run-1", plan_sha256="p", case_sha256="c")
+        self.completions: list[queue_pb.Completion] = []
+        self.incarnations: set[str] = set()
+        self.stopped: list[queue_pb.StoppedRun] = []
+        self.lost: list[queue_pb.LeaseRef] = []
+        self.changed = asyncio.Event()
+        self.lease_calls = 0
+
+    async def LeaseCells(self, request: queue_pb.LeaseCellsRequest, context: Any) -> queue_pb.LeaseCellsResponse:
+        self.incarnations.add(request.incarnation)
+        self.lease_calls += 1
+        while not self.waiting:
+            self.changed.clear()
+            await self.changed.wait()
+        leases, self.waiting = self.waiting[: request.max_cells], self.waiting[request.max_cells :]
+        return queue_pb.LeaseCellsResponse(leases=leases)
+
+    async def RenewLeases(self, request: queue_pb.RenewLeasesRequest, context: Any) -> queue_pb.RenewLeasesResponse:
+        return queue_pb.RenewLeasesResponse(lost=self.lost, stopped_runs=self.stopped)
+
+    async def CompleteCells(self, request: queue_pb.CompleteCellsRequest, context: Any) -> queue_pb.CompleteCellsResponse:
+        self.completions += request.completions
+        self.changed.set()
+        return queue_pb.CompleteCellsResponse()
+
+    async def GetRunContext(self, request: queue_pb.GetRunContextRequest, context: Any) -> queue_pb.RunContext:
+        return self.context
+
+    def add(self, *leases: queue_pb.Lease) -> None:
+        self.waiting += leases
+        self.changed.set()
+
+
+class FakeLedger(AccountingServiceServicer):
+    """An accounting that remembers facts. `refusals` gives answers to dispatches by (cell, offer)."""
+
+    def __init__(self) -> None:
+        self.dispatches: list[accounting_pb.Dispatch] = []
+        self.settles: list[accounting_pb.Settle] = []
+        self.evidence: dict[bytes, bytes] = {}
+        self.outcomes: list[accounting_pb.CellOutcome] = []
+        self.activity: list[accounting_pb.ActivityReport] = []
+        self.refusals: dict[tuple[int, int], accounting_pb.FactAck] = {}
+        self.settle_reason = ""
+        self.break_after = 0
+        self.streams = 0
+        self.batches: list[int] = []
+
+    async def RecordFacts(self, requests: Any, context: Any) -> AsyncIterator[accounting_pb.RecordFactsResponse]:
+        self.streams += 1
+        async for batch in requests:
+            self.batches.append(len(batch.facts))
+            acks = [ack for fact in batch.facts if (ack := self._take(fact)) is not None]
+            if self.break_after and len(self.batches) >= self.break_after:
+                # What was taken is recorded, but nobody is told: the executor has to say it again.
+                self.break_after = 0
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "gone for a moment")
+            yield accounting_pb.RecordFactsResponse(acks=acks)
+
+    def _take(self, fact: accounting_pb.Fact) -> accounting_pb.FactAck | None:
+        ack = accounting_pb.FactAck(sequence=fact.sequence)
+        match fact.WhichOneof("fact"):
+            case "dispatch":
+                found = self.refusals.get((fact.dispatch.key.cell, fact.dispatch.key.offer))
+                if found is not None:
+                    ack.MergeFrom(found)
+                self.dispatches.append(fact.dispatch)
+            case "evidence":
+                key = fact.evidence.key.SerializeToString()
+                held = self.evidence.get(key, b"")
+                self.evidence[key] = held[: fact.evidence.offset] + fact.evidence.data
+                return None
+            case "settle":
+                self.settles.append(fact.settle)
+                ack.reason = self.settle_reason
+            case "outcome":
+                self.outcomes.append(fact.outcome)
+            case "activity":
+                self.activity.append(fact.activity)
+                return None
+        return ack
+
+    def saved(self, settle: accounting_pb.Settle) -> accounting_pb.Evidence:
+        packed = self.evidence[settle.key.SerializeToString()]
+        assert hashlib.sha256(packed).hexdigest() == settle.evidence_sha256
+        assert len(packed) == settle.evidence_byte_count
+        return accounting_pb.Evidence.FromString(zstandard.decompress(packed, max_output_size=1 << 26))
+
+
+class FakeGrader(GraderServiceServicer):
+    """Finds `B` right and all else wrong."""
+
+    def __init__(self) -> None:
+        self.answers: list[grader_pb.Answer] = []
+        self.failure = ""
+
+    async def Grade(self, requests: Any, context: Any) -> AsyncIterator[grader_pb.GradeResponse]:
+        async for batch in requests:
+            grades = []
+            for answer in batch.answers:
+                self.answers.append(answer)
+                right = answer.text == "B"
+                grade = grader_pb.Grade(
+                    sequence=answer.sequence,
+                    correct=right,
+                    score=float(right),
+                    extracted=to_value(answer.text),
+                    answer_status="parsed",
+                    strict_format=True,
+                    grader_version="fake-1",
+                )
+                if self.failure:
+                    grade = grader_pb.Grade(sequence=answer.sequence, failure_reason=self.failure, failure_message="no")
+                grades.append(grade)
+            yield grader_pb.GradeResponse(grades=grades)
+
+
+class Rig:
+    """One executor in this process, between fake services and a scripted endpoint, over real sockets."""
+
+    def __init__(self, upstream: Upstream, folder: Path) -> None:
+        self.upstream = upstream
+        self.folder = folder
+        self.queue, self.ledger, self.grader = FakeQueue(), FakeLedger(), FakeGrader()
+        limits = self.queue.context.limits
+        limits.total_timeout_s, limits.idle_timeout_s, limits.case_timeout_s = 20, 10, 60
+        limits.max_output_tokens, limits.max_output_chars = 512, 100_000
+        limits.repetition_window, limits.repetition_limit = 128, 5
+        self.queue.context.targets.add(id="t", model="m", base_url=upstream.base_url, kind=target_pb2.TARGET_KIND_SINGLE)
+        self.worker: Worker | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._server: serving.Server | None = None
+        self._channel: grpc.aio.Channel | None = None
+
+    async def start_services(self) -> None:
+        self._server = serving.Server("127.0.0.1:0")
+        self._server.add(self.queue, add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
+        self._server.add(self.ledger, add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+        self._server.add(self.grader, add_GraderServiceServicer_to_server, "srbench.v1.GraderService")
+        await self._server.start()
+        self.address = f"127.0.0.1:{self._server.port}"
+
+    async def start_executor(self, drain_s: float = 5.0) -> None:
+        self._channel = wire.channel(self.address, {})
+        self.worker = Worker(
+            Spool(self.folder),
+            FactStream(AccountingServiceStub(self._channel)),
+            GradeStream(GraderServiceStub(self._channel)),
+            WorkQueueServiceStub(self._channel),
+            64,
+        )
+        self._task = asyncio.create_task(self.worker.run(drain_s))
+
+    async def stop_executor(self) -> None:
+        if self._task is not None and self._channel is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await self._channel.close()
+            self._task = None
+
+    async def stop(self) -> None:
+        await self.stop_executor()
+        if self._server is not None:
+            await self._server.drain(0)
+
+    def lease(self, cell: int = 0, token: int = 1, **changes: Any) -> queue_pb.Lease:
+        case = plan_pb2.PublicCase(case_id=f"case-{cell}", benchmark="b")
+        case.messages.add(role="user", content=to_value(f"question {cell}"))
+        fields: dict[str, Any] = {"driver": "single_turn", "grader": "choice", "case_index": cell} | changes
+        return queue_pb.Lease(run_id="run-1", cell=cell, token=token, public_case=case, **fields)
+
+    async def finished(self, count: int, within_s: float = 20.0) -> list[queue_pb.Completion]:
+        """Waits until `count` cells were given back."""
+        async with asyncio.timeout(within_s):
+            while len(self.queue.completions) < count:
+                self.queue.changed.clear()
+                await self.queue.changed.wait()
+        return self.queue.completions
+
+
+@pytest.fixture
+async def rig(upstream: Upstream, tmp_path: Path, no_proxies: None) -> AsyncIterator[Rig]:
+    made = Rig(upstream, tmp_path / "spool")
+    await made.start_services()
+    yield made
+    await made.stop()

@@ -67,7 +67,9 @@ async def standing(
     accounting_server = await fakes.start_accounting(accounting)
     backends = Backends(
         Addresses(
-            planner=f"127.0.0.1:{planner_server.port}", accounting=f"127.0.0.1:{accounting_server.port}", grader="unix:/none"
+            planner=f"127.0.0.1:{planner_server.port}",
+            accounting=f"127.0.0.1:{accounting_server.port}",
+            grader="unix:/none",
         )
     )
     gate = Gate(token)

@@ -101,7 +101,9 @@ async def test_cases_page_by_an_offset_and_show_no_answer(stand: Any) -> None:
 
 @pytest.mark.parametrize("named", [{"benchmark": "arc-agi-2"}, {"benchmarks": ["arc-agi-2"]}])
 async def test_a_preparation_takes_one_benchmark_or_a_list(stand: Any, named: dict[str, Any]) -> None:
-    answer = await stand.http.post(V1 + "/dataset-preparations", json={**named, "profile": "quick", "seed": 7, "limit": None})
+    answer = await stand.http.post(
+        V1 + "/dataset-preparations", json={**named, "profile": "quick", "seed": 7, "limit": None}
+    )
     assert answer.status_code == 202
     job = fits(answer, "post", "/dataset-preparations")["preparation"]
     assert (job["status"], job["dataset"], job["error"]) == ("queued", None, None)
@@ -109,7 +111,9 @@ async def test_a_preparation_takes_one_benchmark_or_a_list(stand: Any, named: di
     path = "/dataset-preparations/" + job["id"]
     done = fits(await stand.http.get(V1 + path), "get", "/dataset-preparations/{preparation_id}")["preparation"]
     assert done["dataset"]["sources"]["arc-agi-2"]["benchmark"] == "arc-agi-2"
-    assert len(fits(await stand.http.get(V1 + "/dataset-preparations"), "get", "/dataset-preparations")["preparations"]) == 1
+    assert (
+        len(fits(await stand.http.get(V1 + "/dataset-preparations"), "get", "/dataset-preparations")["preparations"]) == 1
+    )
 
 
 async def test_preparation_options_come_from_the_catalog(stand: Any) -> None:
@@ -195,7 +199,12 @@ async def test_runs_are_paged_newest_first(stand: Any) -> None:
     row = first["runs"][0]
     assert row["manifest_summary"] is True
     assert row["manifest"]["targets"] == [
-        {"id": "s", "kind": "single", "model": "m", "prices": {"m": {"input": 2, "cached_input": 0, "cache_write": 0, "output": 0}}}
+        {
+            "id": "s",
+            "kind": "single",
+            "model": "m",
+            "prices": {"m": {"input": 2, "cached_input": 0, "cache_write": 0, "output": 0}},
+        }
     ]
     assert row["manifest"]["limits"]["max_cost_usd"] == 5
     last = fits(await stand.http.get(V1 + "/runs", params={"limit": 2, "after": first["next_cursor"]}), "get", "/runs")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from srbench_accounting.bootstrap import RELEASED_SEED, Strata, _python_stream, multinomial_interval, released_interval
@@ -160,6 +160,7 @@ def test_mcnemar_of_many_disagreements_stays_exact() -> None:
     assert mcnemar_exact(0, 0) == 1.0
 
 
+@settings(max_examples=20)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_statsmodels_holm(p_values: list[float]) -> None:
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1].tolist(), abs=1e-12)

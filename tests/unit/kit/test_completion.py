@@ -169,6 +169,13 @@ def test_no_sign_of_an_end_is_a_cut(clean: bool) -> None:
     assert (got.reason, got.text, got.usage, got.output_complete) == ("stream_cut", "The answer is (B", None, False)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_cut_inside_an_event_is_a_cut_and_no_protocol_error(clean: bool) -> None:
+    got = read(delta(content="The answer is"), delta(content=" (B")[:-20], clean=clean)
+    assert (got.reason, got.text) == ("stream_cut", "The answer is")
+    assert read(delta(content="B"), STOP, USED[:-20], clean=clean).reason == ""
+
+
 def test_only_the_marker_is_a_protocol_error() -> None:
     got = read(DONE)
     assert (got.reason, got.usage, got.text) == ("protocol_error", None, "")

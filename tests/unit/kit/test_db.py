@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench_kit import db
-from srbench_kit.errors import Conflict
+from srbench_kit.errors import Conflict, Exhausted
 
 meta = sa.MetaData()
 items = sa.Table("items", meta, sa.Column("id", sa.Integer, primary_key=True))
@@ -42,3 +42,14 @@ async def test_a_failing_job_is_rolled_back_alone(engine: sa.Engine) -> None:
     stored = db.Reader(engine).run_now(lambda c: [row[0] for row in c.execute(sa.select(items.c.id))])
     assert stored == [n for n in range(20) if n != 7]
     assert 0 < len(syncs) < 20
+
+
+async def test_a_full_disk_inside_one_job_is_told_as_such(tmp_path: Path) -> None:
+    engine = db.create_engine(f"sqlite:///{tmp_path / 'full.sqlite3'}")
+    writer = db.GroupWriter(engine)
+    await writer.run(lambda connection: connection.exec_driver_sql("CREATE TABLE t (x)"))
+    await writer.run(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=3").scalar())
+    with pytest.raises(Exhausted):
+        await writer.run(lambda connection: connection.exec_driver_sql("INSERT INTO t VALUES (zeroblob(100000))"))
+    writer.close()
+    engine.dispose()

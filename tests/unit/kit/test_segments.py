@@ -38,3 +38,13 @@ def test_a_torn_tail_loses_only_itself(tmp_path: Path) -> None:
     path = tmp_path / first.segment
     path.write_bytes(path.read_bytes()[:-1])
     assert [data for _, data in scan(path)] == [b"one"]
+
+
+def test_an_abandoned_segment_is_left_and_the_next_frame_begins_another(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path)
+    first = writer.append(b"one")
+    writer.abandon()
+    second = writer.append(b"two")
+    writer.close()
+    assert first.segment != second.segment
+    assert read_frame(tmp_path, second) == b"two"

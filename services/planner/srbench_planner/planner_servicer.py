@@ -1,0 +1,27 @@
+"""All of `PlannerService`: targets, plans and runs, and beside them the catalog and datasets."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from srbench_planner.catalog import Catalog
+from srbench_planner.dataset_servicer import DatasetServicer
+from srbench_planner.datasets import DatasetStore
+from srbench_planner.freeze import Freezer
+from srbench_planner.plans import Plans
+from srbench_planner.preparation import PreparationJobs
+from srbench_planner.runs import Runs
+from srbench_planner.scheduler import Scheduler
+from srbench_planner.servicer import PlanServicer
+from srbench_planner.target_registry import TargetRegistry
+
+PlanParts: TypeAlias = tuple[TargetRegistry, Freezer, Plans, Runs, Scheduler]
+DatasetParts: TypeAlias = tuple[Catalog, DatasetStore, PreparationJobs]
+
+
+class PlannerServicer(PlanServicer, DatasetServicer):
+    """Each half keeps its own parts; neither knows of the other's."""
+
+    def __init__(self, plans: PlanParts, datasets: DatasetParts) -> None:
+        PlanServicer.__init__(self, *plans)
+        DatasetServicer.__init__(self, *datasets)

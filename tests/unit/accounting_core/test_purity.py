@@ -1,0 +1,72 @@
+"""The accounting core knows no message, no file, no clock and no network."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import srbench_accounting
+
+PACKAGE = Path(srbench_accounting.__file__).parent
+CORE = (
+    "bootstrap",
+    "columns",
+    "comparable",
+    "compare",
+    "continuity",
+    "diagnostics",
+    "dialects",
+    "intervals",
+    "limitations",
+    "metrics",
+    "paired",
+    "percentiles",
+    "pricing",
+    "receipts",
+    "report",
+    "reservation",
+    "savings",
+    "settlement",
+    "trials",
+    "usage",
+    "usage_fields",
+)
+ALLOWED = {
+    "__future__",
+    "collections.abc",
+    "dataclasses",
+    "enum",
+    "fractions",
+    "json",
+    "math",
+    "numpy",
+    "numpy.typing",
+    "random",
+    "srbench_kit.errors",
+    "typing",
+}
+
+
+def imported(name: str) -> set[str]:
+    tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+    typing_only = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def test_core_files_import_core_files_and_arithmetic_only() -> None:
+    own = {f"srbench_accounting.{name}" for name in CORE}
+    for name in CORE:
+        assert imported(name) <= ALLOWED | own, name
