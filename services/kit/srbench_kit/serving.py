@@ -94,7 +94,9 @@ async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grac
     """
     stopped = stop_event()
     await server.start()
-    shown = server.address if not server.port else f"{server.address.rpartition(':')[0]}:{server.port}"
+    # gRPC gives 1 as the port of a Unix socket.
+    unix = server.address.startswith("unix:")
+    shown = server.address if unix else f"{server.address.rpartition(':')[0]}:{server.port}"
     print(f"listening {shown}", flush=True)
     tasks = [asyncio.ensure_future(task) for task in background]
     waiter = asyncio.ensure_future(stopped.wait())
