@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -204,30 +205,33 @@ class PreparationJobs:
         except OSError as error:
             self._fail(job_id, "WORKER_FAILED", f"the preparing process could not be run: {error.strerror}")
         finally:
+            if self._jobs[job_id].status in ACTIVE:
+                # An error nobody foresaw: it is logged with its traceback, and the job does not hang.
+                self._fail(job_id, "WORKER_FAILED", "the preparing process could not be followed; the log has the details")
             self._tasks.pop(job_id, None)
 
     async def _run_worker(self, job_id: str) -> None:
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "srbench_planner.prepare_worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+        # Not asyncio's subprocess: uvloop's forks, and its pipe to a worker was seen closed before the first write.
+        asked = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "srbench_planner.prepare_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        assert worker.stdin is not None, "a pipe was asked for"
         try:
+            # A line is shorter than a pipe's buffer; the open pipe tells the worker that we live.
+            worker.stdin.write(json.dumps(asked).encode() + b"\n")
+            worker.stdin.flush()
             await self._follow(job_id, worker)
         finally:
             _end(worker)
-            await worker.wait()
+            await asyncio.to_thread(worker.communicate)
 
-    async def _follow(self, job_id: str, worker: asyncio.subprocess.Process) -> None:
-        if worker.stdin is None or worker.stdout is None:
-            raise AssertionError("both pipes were asked for")
-        asked: dict[str, Json] = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
-        worker.stdin.write(json.dumps(asked).encode() + b"\n")
-        await worker.stdin.drain()
-        async for line in worker.stdout:
+    async def _follow(self, job_id: str, worker: subprocess.Popen[bytes]) -> None:
+        assert worker.stdout is not None, "a pipe was asked for"
+        while line := await asyncio.to_thread(worker.stdout.readline):
             said = json.loads(line)
             if "dataset_id" in said:
                 total = self._jobs[job_id].total_count
@@ -244,12 +248,12 @@ class PreparationJobs:
             else:
                 self._advance(job_id, said)
         if self._jobs[job_id].status in ACTIVE:
-            code = await worker.wait()
+            code = await asyncio.to_thread(worker.wait)
             self._fail(job_id, "WORKER_FAILED", f"the preparing process ended with {code} and said nothing more")
 
 
-def _end(worker: asyncio.subprocess.Process) -> None:
+def _end(worker: subprocess.Popen[bytes]) -> None:
     """Ends the worker and what it started."""
-    if worker.returncode is None:
+    if worker.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(worker.pid, signal.SIGKILL)
