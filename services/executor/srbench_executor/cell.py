@@ -46,7 +46,7 @@ class Cells:
         if verdict.state == queue_pb.CELL_STATE_QUEUED:
             await asyncio.sleep(HAND_BACK_S)
         else:
-            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict))])
+            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict, time.time_ns()))])
             if ack.reason == "OUTRUN_TOKEN":
                 return
             if ack.reason:
