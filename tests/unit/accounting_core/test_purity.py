@@ -21,6 +21,7 @@ CORE = (
     "metrics",
     "paired",
     "percentiles",
+    "plain_usage",
     "pricing",
     "receipts",
     "report",
