@@ -56,6 +56,7 @@ class Ledger:
             if refusal is not None:
                 ack.reason, ack.message = refusal.reason, refusal.message
             recorded.acks.append(ack)
+        self._evidence.flush()
         for job in jobs.values():
             job.write()
         return recorded
