@@ -19,7 +19,8 @@ from srbench_kit.completion import Headers
 from srbench_executor.exchange import Listener, Origin
 from srbench_executor.tls import TlsError, TlsLayer
 
-SHORT_READ, LONG_READ = 256, 256 * 1024
+# Longer ones would be mapped and unmapped by the allocator each time.
+SHORT_READ, LONG_READ = 256, 64 * 1024
 MAX_HEAD_BYTES = 128 * 1024
 SO_TIMESTAMPING = getattr(socket, "SO_TIMESTAMPING", 37)
 # SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE
