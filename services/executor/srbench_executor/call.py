@@ -10,6 +10,7 @@ from typing import Protocol
 import zstandard
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_kit.completion import AnswerReader, Completion, Headers, header
+from srbench_kit.crashpoints import crashpoint
 
 from srbench_executor.coding import BadCoding, Decoder, decoder_for
 from srbench_executor.exchange import Abortable
@@ -170,6 +171,7 @@ class Call:
                 self.stop(Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error)))
                 return
         self.body.append(data)
+        crashpoint("executor.mid_stream")
         self._log.append(self._number, data)
         if self.first.content_ns is None:
             content, reasoning = self._read_dated(reader, data, arrival_ns, kernel, burst)
