@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from srbench_accounting.schema import row_id, sequence_of
 from srbench_accounting.statements import InStatement, Row, Statement
 
 MAX_INDEXES = 64
+_SUBJECT, _NOT_ACCEPTED = int(pb.CALL_ROLE_SUBJECT), int(pb.CALL_STATUS_NOT_ACCEPTED)
 CallWithEnd = tuple[CallRow, ReceiptRow | None]
 Mask = NDArray[np.bool_]
 _RECEIPTS_FROM = len(schema.calls.c)
@@ -100,6 +102,18 @@ class Filter:
         return mask
 
 
+class SubjectEnd(NamedTuple):
+    """What one call of a cell's subject came to; `None` is unknown. Money in picodollars."""
+
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost: int | None
+    latency_ns: int | None
+    ttft_ns: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The ids of one page, how many rows fit in all, and whether more come after it."""
@@ -141,9 +155,12 @@ class Lists:
         joined = calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id)
         whole = sa.select(*calls.c, *[receipts.c[name] for name in RECEIPT_COLUMNS]).select_from(joined)
         self._calls = InStatement(lambda items: whole.where(calls.c.call_id.in_(items)).order_by(calls.c.call_id), dialect)
-        self._cell_calls = InStatement(
-            lambda items: whole.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)).order_by(
-                calls.c.cell, calls.c.ordinal, calls.c.offer
+        ends = sa.select(calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in SubjectEnd._fields])
+        self._cell_ends = InStatement(
+            lambda items: (
+                ends.select_from(joined)
+                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
+                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
             ),
             dialect,
         )
@@ -194,14 +211,13 @@ class Lists:
         """The calls of `ids`, in order, each with its receipt in force."""
         return [_with_end(row) for row in self._calls.rows(connection, ids)]
 
-    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[ReceiptRow | None]]:
-        """The receipts of the subject's calls by cell, in order. What was provably not accepted was no call."""
-        found: dict[int, list[ReceiptRow | None]] = {}
-        for row in self._cell_calls.rows(connection, cells, run_no):
-            call, end = _with_end(row)
-            refused = end is not None and end.status == pb.CALL_STATUS_NOT_ACCEPTED
-            if call.role == pb.CALL_ROLE_SUBJECT and not refused:
-                found.setdefault(call.cell, []).append(end)
+    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[SubjectEnd | None]]:
+        """What the subject's calls came to by cell, in order; `None` for one without an end. What was provably not accepted
+        was no call."""
+        found: dict[int, list[SubjectEnd | None]] = {}
+        for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
+            if role == _SUBJECT and status != _NOT_ACCEPTED:
+                found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
         return found
 
     def call(self, connection: Connection, run_no: int, cell: int, ordinal: int, offer: int) -> CallWithEnd | None:

@@ -154,7 +154,7 @@ class RunJob:
         found = {cell: CellView() for cell in cells}
         run_no = self._run.run_no
         for cell, *values, status in self._statements.cell_calls.rows(self._connection, cells, run_no):
-            call = CallView(*values, _SENT if status is None else status)
+            call = CallView(*(*values, _SENT if status is None else status))
             found[cell].calls[call.ordinal, call.offer] = call
         for cell, token in self._statements.cell_fences.rows(self._connection, cells, run_no):
             found[cell].fence = token
