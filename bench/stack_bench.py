@@ -197,9 +197,7 @@ def run(found: Stack, name: str, cells: int, port: int, targets: int = 1) -> tup
     bytes_before, frozen_from = found.stored_bytes(), found.cpu()
     created = found.planner.CreateRun(request, timeout=600)
     before, began = found.cpu(), time.monotonic()
-    last = created
-    for last in found.planner.WatchRun(planner_pb.WatchRunRequest(id=created.id), timeout=1200):
-        pass
+    *_, last = found.planner.WatchRun(planner_pb.WatchRunRequest(id=created.id), timeout=1200)
     wall, after = time.monotonic() - began, found.cpu()
     if last.status != "completed":
         raise RuntimeError(f"the run ended {last.status}: {last.progress} {last.error}")

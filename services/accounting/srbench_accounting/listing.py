@@ -20,6 +20,7 @@ from sqlalchemy.engine import Connection, Dialect
 from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_accounting import schema
+from srbench_accounting.column_cache import as_table
 from srbench_accounting.rows import OUTCOME_COLUMNS, RECEIPT_COLUMNS, CallRow, OutcomeRow, ReceiptRow
 from srbench_accounting.schema import row_id, sequence_of
 from srbench_accounting.statements import InStatement, Row, Statement
@@ -63,7 +64,7 @@ class NarrowIndex:
             have = index.table.shape[1]
             rows = self._added.rows(connection, row_id(run_no, have + 1), row_id(run_no + 1, 0) - 1)
             if rows:
-                added = np.array(rows, dtype=np.int64).T
+                added = as_table(rows, self._width)
                 index.table = np.concatenate([index.table, added], axis=1)
             table = index.table
         return np.flatnonzero(fits(table)) + 1

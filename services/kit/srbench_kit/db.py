@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection, Engine
 from srbench_kit.errors import Exhausted, SrBenchError, Unreachable
 
 T = TypeVar("T")
-I = TypeVar("I")
+Item = TypeVar("Item")
 MAX_BATCH = 256
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class GroupWriter:
         self._queue.put(job)
         return await job.future
 
-    async def run_shared(self, work: Callable[[Connection, list[I]], Sequence[T]], item: I) -> T:
+    async def run_shared(self, work: Callable[[Connection, list[Item]], Sequence[T]], item: Item) -> T:
         """As `run`, but `work` is run once for all items that wait for it side by side; it gives a result for each.
 
         When that fails, it is run again for each item by itself, so that one item's failure spoils no other.

@@ -67,7 +67,7 @@ class SegmentWriter:
         return location
 
     def flush(self) -> None:
-        """Writes the queued frames. On an error they are given up and the segment is as it was before. Raises: `OSError`."""
+        """Writes the queued frames. On an error they are given up, the segment is as it was before. Raises: `OSError`."""
         if not self._queued:
             return
         assert self._file is not None
