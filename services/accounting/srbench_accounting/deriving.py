@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import orjson
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 
-from srbench_accounting import report_convert, report_input
-from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
 from srbench_accounting.derived import Derived, TargetDeriving
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.plain_usage import PlainCall, PlainPrice, read_plain
 from srbench_accounting.pricing import Price, PriceList
-from srbench_accounting.report import make_report
 from srbench_accounting.reservation import dearest_rates, reserve_at
 from srbench_accounting.settlement import Meter, Returned, Settlement, settle
 from srbench_accounting.usage import Usage
+
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
 
 _DIALECTS = {
     target_pb2.USAGE_DIALECT_UNSPECIFIED: Dialect.DETECT,
@@ -92,10 +93,16 @@ class CoreDeriving:
         calls: CallColumns,
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts."""
+        # Here and not above: NumPy takes longer to import than the service may take to start.
+        from srbench_accounting import report_convert, report_input
+        from srbench_accounting.report import make_report
+
         plan = self._plan(run.plan, cases)
         return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
 
     def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        from srbench_accounting import report_input
+
         found = self._plans.get(plan.plan_sha256)
         if found is None:
             while len(self._plans) >= MAX_PLANS:
