@@ -41,7 +41,8 @@ def test_the_scripts_make_exactly_the_tables_of_a_new_store(
 def test_a_new_store_is_made_without_the_library_of_scripts(tmp_path: Path) -> None:
     code = (
         "import sys; from srbench_kit import db; from srbench_accounting import schema;"
-        f"db.upgrade(db.create_engine('sqlite:///{tmp_path}/a.sqlite3'), 'srbench_accounting', schema.HEAD, schema.metadata);"
+        f"engine = db.create_engine('sqlite:///{tmp_path}/a.sqlite3');"
+        "db.upgrade(engine, 'srbench_accounting', schema.HEAD, schema.metadata);"
         "print('alembic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"
