@@ -43,9 +43,10 @@ class PlannerClient:
             raise _error(error) from error
 
     async def run(self, run_id: str) -> pb.Run:
-        """A run with its plan, as it stands now."""
+        """A run with its plan, as it stands now; its cases are `plan_cases`."""
+        request = pb.GetRunRequest(id=run_id, without_cases=True)
         try:
-            return await self._planner.GetRun(pb.GetRunRequest(id=run_id), timeout=CALL_TIMEOUT_S)
+            return await self._planner.GetRun(request, timeout=CALL_TIMEOUT_S)
         except aio.AioRpcError as error:
             raise _error(error) from error
 
