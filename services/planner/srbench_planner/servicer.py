@@ -8,13 +8,13 @@ from typing import Any, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from grpc import aio
-from srbench.v1 import plan_pb2
+from srbench.v1 import plan_pb2, power_pb2
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth
 from srbench_kit.values import from_value
 
-from srbench_planner import cell_reads, convert, events
+from srbench_planner import cell_reads, convert, events, power_convert
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
 from srbench_planner.plans import Plans
 from srbench_planner.runs import TERMINAL, Runs
@@ -56,7 +56,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
     ) -> AsyncIterator[pb.StreamPlanCasesResponse]:
         stored = await self._plans.get(request.plan_sha256)
         cases = await self._plans.cases(stored.summary.case_sha256)
-        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix)):
+        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix, cases.graders())):
             yield pb.StreamPlanCasesResponse(cases=batch)
 
     async def StreamReferences(
@@ -66,6 +66,18 @@ class PlanServicer(rpc.PlannerServiceServicer):
         cases = await self._plans.cases(request.case_sha256)
         for batch in _batches(cases.references()):
             yield pb.StreamReferencesResponse(references=batch)
+
+    async def StreamSealedCases(
+        self, request: pb.StreamSealedCasesRequest, context: Context
+    ) -> AsyncIterator[pb.StreamSealedCasesResponse]:
+        auth.require_role(context, "accounting")
+        cases = await self._plans.cases(request.case_sha256)
+        for batch in _batches(cases.sealed(digests_only=request.digests_only)):
+            yield pb.StreamSealedCasesResponse(cases=batch)
+
+    async def EstimatePower(self, request: power_pb2.EstimatePowerRequest, context: Context) -> power_pb2.PowerEstimate:
+        frozen = await self._freeze(request, context)
+        return await asyncio.to_thread(power_convert.estimate, frozen, request, self._freezer.benchmarks.specs)
 
     async def CreateRun(self, request: pb.CreateRunRequest, context: Context) -> pb.Run:
         frozen = await self._freeze(request, context)
@@ -102,7 +114,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
             self._runs.reader, row.number, stored, self._scheduler.active.get(row.id), cases, request
         )
 
-    async def _freeze(self, request: pb.FreezePlanRequest | pb.CreateRunRequest, context: Context) -> FrozenPlan:
+    async def _freeze(self, request: pb.FreezePlanRequest | pb.CreateRunRequest | power_pb2.EstimatePowerRequest, context: Context) -> FrozenPlan:
         forwarded = auth.actor(context).role != auth.LOCAL
 
         def work() -> FrozenPlan:

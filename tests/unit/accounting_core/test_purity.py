@@ -45,6 +45,7 @@ ALLOWED = {
     "fractions",
     "functools",
     "hashlib",
+    "itertools",
     "json",
     "math",
     "numpy",
