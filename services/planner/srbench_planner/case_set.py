@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from srbench.v1 import grader_service_pb2, plan_pb2, work_queue_service_pb2
+from srbench_kit.canonical import digest
+from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import case_rules, worst_case

@@ -14,7 +14,7 @@ from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth
 from srbench_kit.values import from_value
 
-from srbench_planner import cell_reads, convert, events, power_convert
+from srbench_planner import cell_reads, convert, events
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
 from srbench_planner.plans import Plans
 from srbench_planner.runs import TERMINAL, Runs
@@ -23,6 +23,7 @@ from srbench_planner.target_registry import TargetRegistry
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 M = TypeVar("M", bound=Message)
+Manifested: TypeAlias = pb.FreezePlanRequest | pb.CreateRunRequest | power_pb2.EstimatePowerRequest
 WATCH_S = 0.5
 BATCH_BYTES = 1024 * 1024
 BATCH_COUNT = 500
@@ -45,7 +46,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
         return _targets(await asyncio.to_thread(self._registry.replace, from_value(request.document)))
 
     async def FreezePlan(self, request: pb.FreezePlanRequest, context: Context) -> plan_pb2.Plan:
-        stored = await self._plans.save(await self._freeze(request, context))
+        stored = await self._plans.save(await self.freeze(request, context))
         return await self._plans.show(stored, whole=True)
 
     async def GetPlan(self, request: pb.GetPlanRequest, context: Context) -> plan_pb2.Plan:
@@ -75,12 +76,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
         for batch in _batches(cases.sealed(digests_only=request.digests_only)):
             yield pb.StreamSealedCasesResponse(cases=batch)
 
-    async def EstimatePower(self, request: power_pb2.EstimatePowerRequest, context: Context) -> power_pb2.PowerEstimate:
-        frozen = await self._freeze(request, context)
-        return await asyncio.to_thread(power_convert.estimate, frozen, request, self._freezer.benchmarks.specs)
-
     async def CreateRun(self, request: pb.CreateRunRequest, context: Context) -> pb.Run:
-        frozen = await self._freeze(request, context)
+        frozen = await self.freeze(request, context)
         return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
 
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
@@ -114,7 +111,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
             self._runs.reader, row.number, stored, self._scheduler.active.get(row.id), cases, request
         )
 
-    async def _freeze(self, request: pb.FreezePlanRequest | pb.CreateRunRequest | power_pb2.EstimatePowerRequest, context: Context) -> FrozenPlan:
+    async def freeze(self, request: Manifested, context: Context) -> FrozenPlan:
+        """The frozen plan of a request's manifest, under the operator's registry where the caller was forwarded."""
         forwarded = auth.actor(context).role != auth.LOCAL
 
         def work() -> FrozenPlan:
