@@ -14,6 +14,7 @@ from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import plan_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit.jsonview import enum_name, json_name
+from srbench_kit.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
 
 from srbench_gateway.params import Param
 from srbench_gateway.routes import MAX_ID_CHARS, PREFIX, Body, Route, Table
@@ -30,7 +31,6 @@ from srbench_gateway.schema import (
     record,
     ref,
 )
-from srbench_gateway.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
 
 Properties = dict[str, Any]
 _MESSAGES: tuple[type[Message], ...] = (
