@@ -9,6 +9,7 @@ from sqlalchemy.engine import Engine
 from srbench_kit import db
 
 from srbench_accounting.activity import ActivityBoard
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.derived import Deriving
 from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
@@ -38,6 +39,7 @@ class Store:
     recorder: Recorder
     board: ActivityBoard
     deriving: Deriving
+    corrections: Corrections
 
     def close(self) -> None:
         """Commits what waits, syncs and closes."""
@@ -54,6 +56,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
     writer, reader = db.GroupWriter(engine, before_commit=evidence.sync), db.Reader(engine)
     vocabulary = Vocabulary(engine.dialect)
     lists = Lists(engine.dialect)
+    corrections = Corrections(engine.dialect)
     ledger = Ledger(engine.dialect, vocabulary, evidence)
     known_calls = KnownCalls(reader, lists, vocabulary, evidence)
     return Store(
@@ -65,9 +68,10 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
-        loader=ColumnLoader(engine.dialect, vocabulary),
+        loader=ColumnLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
+        corrections=corrections,
     )
