@@ -35,11 +35,15 @@ def same(ours: Any, theirs: Any, where: str) -> None:
         assert ours == theirs, f"{where}: {ours} is not {theirs}"
 
 
+def read_golden(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
 async def test_a_comparison_through_the_service_has_the_released_figures(
     stand: Any, evaluation_of: Callable[..., Any], path: Path
 ) -> None:
-    golden = json.loads(path.read_text())
+    golden = read_golden(path)
     for side in ("baseline", "candidate"):
         await stand.add(evaluation_of(golden, side))
     request = pb.CompareRunsRequest(baseline_run_id="baseline", candidate_run_ids=["candidate"])
