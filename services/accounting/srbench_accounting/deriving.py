@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import orjson
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.values import Json
 
 from srbench_accounting.derived import Derived, TargetDeriving
 from srbench_accounting.dialects import Dialect
@@ -20,6 +22,8 @@ from srbench_accounting.usage import Usage
 
 if TYPE_CHECKING:
     from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+    from srbench_accounting.compare import RunFigures
+    from srbench_accounting.core_figures import CoreFigures
 
 _DIALECTS = {
     target_pb2.USAGE_DIALECT_UNSPECIFIED: Dialect.DETECT,
@@ -28,7 +32,6 @@ _DIALECTS = {
     target_pb2.USAGE_DIALECT_DEEPSEEK: Dialect.DEEPSEEK,
     target_pb2.USAGE_DIALECT_GEMINI: Dialect.GEMINI,
 }
-MAX_PLANS = 16
 
 
 class CoreTarget:
@@ -76,14 +79,19 @@ class CoreTarget:
 
 
 class CoreDeriving:
-    """The core as the service sees it. The columns of the last plans are kept, since a plan never changes."""
-
-    def __init__(self) -> None:
-        self._plans: dict[str, PlanColumns] = {}
+    """The core as the service sees it."""
 
     def target(self, target: target_pb2.Target) -> TargetDeriving:
         """The rules of one target, prepared once a run."""
         return CoreTarget(target)
+
+    @cached_property
+    def figures_of(self) -> CoreFigures:
+        """The half that makes figures of whole runs."""
+        # Here and not above: NumPy takes longer to import than the service may take to start.
+        from srbench_accounting.core_figures import CoreFigures
+
+        return CoreFigures()
 
     def report(
         self,
@@ -91,24 +99,21 @@ class CoreDeriving:
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        *,
+        correction: Json = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
-        # Here and not above: NumPy takes longer to import than the service may take to start.
-        from srbench_accounting import report_convert, report_input
-        from srbench_accounting.report import make_report
+        """The report of a run from its plan and facts. `correction`: what it says of the correction in force."""
+        return self.figures_of.report(run, cases, outcomes, calls, correction=correction)
 
-        plan = self._plan(run.plan, cases)
-        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
+    def figures(
+        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+    ) -> RunFigures:
+        """The same figures as one side of a comparison."""
+        return self.figures_of.figures(run, cases, outcomes, calls)
 
-    def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
-        from srbench_accounting import report_input
-
-        found = self._plans.get(plan.plan_sha256)
-        if found is None:
-            while len(self._plans) >= MAX_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            found = self._plans[plan.plan_sha256] = report_input.plan_columns(plan, cases)
-        return found
+    def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        """The columns of a plan."""
+        return self.figures_of.plan(plan, cases)
 
 
 def _price(price: usage_pb2.Price) -> Price:

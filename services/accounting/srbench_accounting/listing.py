@@ -106,6 +106,12 @@ class Lists:
             ),
             dialect,
         )
+        self._cell_calls = InStatement(
+            lambda items: whole.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)).order_by(
+                calls.c.cell, calls.c.ordinal, calls.c.offer
+            ),
+            dialect,
+        )
         self._open = Statement(
             sa.select(calls.c.call_id, calls.c.case_index, calls.c.target_index)
             .select_from(opened.join(calls, calls.c.call_id == opened.c.call_id))
@@ -172,6 +178,16 @@ class Lists:
         for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
             if role == _SUBJECT and status != _NOT_ACCEPTED:
                 found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
+        return found
+
+    def subject_receipts(
+        self, connection: Connection, run_no: int, cells: Sequence[int]
+    ) -> dict[int, list[ReceiptRow | None]]:
+        """As `subject_ends`, with everything that is known of each call: for those who go on to its evidence."""
+        found: dict[int, list[ReceiptRow | None]] = {}
+        for call, end in (_with_end(row) for row in self._cell_calls.rows(connection, cells, run_no)):
+            if call.role == _SUBJECT and (end is None or end.status != _NOT_ACCEPTED):
+                found.setdefault(call.cell, []).append(end)
         return found
 
     def call(self, connection: Connection, run_no: int, cell: int, ordinal: int, offer: int) -> CallWithEnd | None:

@@ -12,6 +12,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench_accounting import schema
 from srbench_accounting.column_cache import ColumnCache, Table
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.statements import InStatement, Statement
 from srbench_accounting.vocabulary import Vocabulary
 
@@ -32,8 +33,9 @@ _RECEIPT = (
 class ColumnLoader:
     """Loads the columns of runs. Safe in any thread."""
 
-    def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary, corrections: Corrections) -> None:
         self._vocabulary = vocabulary
+        self._corrections = corrections
         outcomes, calls, receipts = schema.outcomes, schema.calls, schema.receipts
         times = [
             func.coalesce(outcomes.c[name], sa.literal_column(str(_NO_TIME))) for name in ("start_us", "finish_after_us")
@@ -77,12 +79,13 @@ class ColumnLoader:
         )
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
-        """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
+        """The outcomes and the calls of a run, corrected. `eligible_s`: when cells could first be leased, in seconds."""
         # In the connection's one transaction, and the outcomes first, so that no outcome is newer than its calls.
         outcome_count, call_count = self._counts.rows(connection, run_no)[0]
         outcomes = self._outcome_cache.load(connection, run_no, outcome_count)
-        calls = self._call_cache.load(connection, run_no, call_count)
-        return self._outcome_columns(connection, outcomes, eligible_s), self._call_columns(connection, calls)
+        calls = self._call_columns(connection, self._call_cache.load(connection, run_no, call_count))
+        corrected = self._corrections.apply(connection, run_no, calls)
+        return self._outcome_columns(connection, outcomes, eligible_s), corrected
 
     def _outcome_columns(self, connection: Connection, table: Table, eligible_s: float) -> OutcomeColumns:
         column = dict(zip(_OUTCOME, table, strict=False))

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection, Dialect, Engine
 from srbench_kit import db
 
 from srbench_accounting.activity import ActivityBoard
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.derived import Deriving
 from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 class LazyLoader:
     """The loader of columns, made for the first report: NumPy takes longer to import than the service may take to start."""
 
-    def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
-        self._dialect = dialect
-        self._vocabulary = vocabulary
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary, corrections: Corrections) -> None:
+        self._parts = dialect, vocabulary, corrections
         self._made: ColumnLoader | None = None
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
@@ -38,7 +38,7 @@ class LazyLoader:
         if self._made is None:
             from srbench_accounting.loading import ColumnLoader
 
-            self._made = ColumnLoader(self._dialect, self._vocabulary)
+            self._made = ColumnLoader(*self._parts)
         return self._made.load(connection, run_no, eligible_s)
 
 
@@ -59,6 +59,7 @@ class Store:
     recorder: Recorder
     board: ActivityBoard
     deriving: Deriving
+    corrections: Corrections
 
     def close(self) -> None:
         """Commits what waits, syncs and closes."""
@@ -75,6 +76,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
     writer, reader = db.GroupWriter(engine, before_commit=evidence.sync), db.Reader(engine)
     vocabulary = Vocabulary(engine.dialect)
     lists = Lists(engine.dialect)
+    corrections = Corrections(engine.dialect)
     ledger = Ledger(engine.dialect, vocabulary, evidence)
     known_calls = KnownCalls(reader, lists, vocabulary, evidence)
     return Store(
@@ -86,9 +88,10 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
-        loader=LazyLoader(engine.dialect, vocabulary),
+        loader=LazyLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
+        corrections=corrections,
     )

@@ -31,7 +31,7 @@ async def kept_and_fresh(service: Any) -> tuple[Any, Any]:
     await service.gateway.GetReport(pb.GetReportRequest(run_id=RUN))
     kept = plain(service.deriving.outcomes), plain(service.deriving.calls)
     run = service.store.registry.known(RUN)
-    fresh = ColumnLoader(service.store.engine.dialect, service.store.vocabulary)
+    fresh = ColumnLoader(service.store.engine.dialect, service.store.vocabulary, service.store.corrections)
     outcomes, calls = await service.store.reader.run(lambda connection: fresh.load(connection, run.run_no, 1000.0))
     return kept, (plain(outcomes), plain(calls))
 
