@@ -186,7 +186,12 @@ async def test_the_same_cases_in_another_order_are_the_same(stand: Any, make: An
 
 async def test_labels_budget_and_concurrency_do_not_block(stand: Any, make: Any) -> None:
     await stand.add(make("base", {"n": "1100", "s": "1000"}))
-    free = {"name": "other", "profile": "smoke", "seed": 9, "limits": limits(concurrency=32, max_cost_picodollars=9 * 10**12)}
+    free = {
+        "name": "other",
+        "profile": "smoke",
+        "seed": 9,
+        "limits": limits(concurrency=32, max_cost_picodollars=9 * 10**12),
+    }
     await stand.add(make("cand", {"r": "1110"}, plan=free))
     assert (await compare(stand, "cand")).comparisons[0].wins == 1
 
