@@ -35,11 +35,16 @@ def same(ours: Any, theirs: Any, where: str) -> None:
         assert ours == theirs, f"{where}: {ours} is not {theirs}"
 
 
-@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Any:
+    """The evaluation in one file."""
+    return json.loads(Path(request.param).read_text())
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}", indirect=True)
 async def test_a_comparison_through_the_service_has_the_released_figures(
-    stand: Any, evaluation_of: Callable[..., Any], path: Path
+    stand: Any, evaluation_of: Callable[..., Any], golden: dict[str, Any]
 ) -> None:
-    golden = json.loads(path.read_text())
     for side in ("baseline", "candidate"):
         await stand.add(evaluation_of(golden, side))
     request = pb.CompareRunsRequest(baseline_run_id="baseline", candidate_run_ids=["candidate"])
