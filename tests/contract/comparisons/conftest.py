@@ -1,4 +1,4 @@
-"""A real accounting service with the real core and a real grader, and a planner that holds evaluations in memory."""
+"""A real accounting service with the real core and a real grader; the planner behind them holds evaluations in memory."""
 
 from __future__ import annotations
 

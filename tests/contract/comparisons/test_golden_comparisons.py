@@ -35,16 +35,15 @@ def same(ours: Any, theirs: Any, where: str) -> None:
         assert ours == theirs, f"{where}: {ours} is not {theirs}"
 
 
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Any:
-    """The evaluation in one file."""
-    return json.loads(Path(request.param).read_text())
+def read_golden(path: Path) -> Any:
+    return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}", indirect=True)
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
 async def test_a_comparison_through_the_service_has_the_released_figures(
-    stand: Any, evaluation_of: Callable[..., Any], golden: dict[str, Any]
+    stand: Any, evaluation_of: Callable[..., Any], path: Path
 ) -> None:
+    golden = read_golden(path)
     for side in ("baseline", "candidate"):
         await stand.add(evaluation_of(golden, side))
     request = pb.CompareRunsRequest(baseline_run_id="baseline", candidate_run_ids=["candidate"])
