@@ -29,11 +29,15 @@ def methods(service: Any) -> dict[str, Any]:
     return {f"/{service.full_name}/{method.name}": method for method in service.methods}
 
 
-def test_every_method_of_the_planner_but_references_has_a_door_and_only_reads_of_accounting() -> None:
+def test_every_method_of_the_planner_but_secrets_has_a_door_and_only_reads_of_accounting_and_what_looks_back() -> None:
     plans = methods(planner.DESCRIPTOR.services_by_name["PlannerService"])
     facts = methods(accounting.DESCRIPTOR.services_by_name["AccountingService"])
     reads = {"GetSpend", "GetReport", "ListOutcomes", "ListCalls", "GetCall", "ReadEvidence"}
-    expected = {name for name in plans if not name.endswith("/StreamReferences")}
+    reads |= {"CompareRuns", "ComparePairs", "ListComparisonOptions", "ListCorrections"}
+    writes = {"RegradeRun", "ExportRun", "ReconcileUsage"}
+    assert all(DOORS[name].writes == (name.rpartition("/")[2] in writes) for name in facts if name in DOORS)
+    reads |= writes
+    expected = {name for name in plans if not name.endswith(("/StreamReferences", "/StreamSealedCases"))}
     expected |= {name for name in facts if name.rpartition("/")[2] in reads}
     assert set(DOORS) == expected
     for name, door in DOORS.items():
@@ -47,6 +51,7 @@ def test_every_method_of_the_planner_but_references_has_a_door_and_only_reads_of
     "method",
     [
         "/srbench.v1.PlannerService/StreamReferences",
+        "/srbench.v1.PlannerService/StreamSealedCases",
         "/srbench.v1.AccountingService/RecordFacts",
         "/srbench.v1.AccountingService/FenceCells",
         "/srbench.v1.AccountingService/HaltRun",
