@@ -42,6 +42,15 @@ class Derived:
     model_usage: tuple[usage_pb2.ModelUsage, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """A run of a lineage as the planner knows it, with its facts."""
+
+    run: planner_pb.Run
+    outcomes: OutcomeColumns
+    calls: CallColumns
+
+
 class TargetDeriving(Protocol):
     """The rules as they apply to one target of a run."""
 
@@ -62,7 +71,17 @@ class Deriving(Protocol):
         ...
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        *,
+        recoveries: Sequence[planner_pb.Run] = (),
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
+        """The report of a run from its plan and facts; `recoveries` of it are named, not counted."""
+        ...
+
+    def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
+        """The report of a run together with its recoveries."""
         ...

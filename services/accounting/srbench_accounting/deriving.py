@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
@@ -10,10 +11,11 @@ from srbench.v1 import planner_service_pb2 as planner_pb
 
 from srbench_accounting import report_convert, report_input
 from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
-from srbench_accounting.derived import Derived, TargetDeriving
+from srbench_accounting.derived import Derived, LoadedRun, TargetDeriving
 from srbench_accounting.dialects import Dialect
+from srbench_accounting.lineage import Attempt, Merged, merge
 from srbench_accounting.pricing import Price, PriceList
-from srbench_accounting.report import make_report
+from srbench_accounting.report import ChildAttempt, make_report
 from srbench_accounting.reservation import reserve_picodollars
 from srbench_accounting.settlement import Meter, Returned, Settlement, settle
 from srbench_accounting.usage import Usage
@@ -85,10 +87,18 @@ class CoreDeriving:
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        *,
+        recoveries: Sequence[planner_pb.Run] = (),
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
-        plan = self._plan(run.plan, cases)
-        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
+        """The report of a run from its plan and facts; `recoveries` of it are named, not counted."""
+        facts = replace(report_input.run_facts(run), child_attempts=_attempts(recoveries))
+        return report_convert.report(make_report(facts, self._plan(run.plan, cases), outcomes, calls))
+
+    def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
+        """The report of a run together with its recoveries."""
+        plan = self._plan(runs[0].run.plan, cases)
+        found = merged_run(runs, plan)
+        return report_convert.report(make_report(found.facts, plan, found.outcomes, found.calls))
 
     def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
         found = self._plans.get(plan.plan_sha256)
@@ -97,6 +107,20 @@ class CoreDeriving:
                 self._plans.pop(next(iter(self._plans)))
             found = self._plans[plan.plan_sha256] = report_input.plan_columns(plan, cases)
         return found
+
+
+def merged_run(runs: Sequence[LoadedRun], plan: PlanColumns) -> Merged:
+    """A run and its recoveries as one evaluation of `plan`, the first one's: what reports and comparisons take."""
+    attempts = [
+        Attempt(report_input.run_facts(one.run), [target.id for target in one.run.plan.targets], one.outcomes, one.calls)
+        for one in runs
+    ]
+    found = merge(attempts, plan)
+    return replace(found, facts=replace(found.facts, child_attempts=_attempts([one.run for one in runs[1:]])))
+
+
+def _attempts(recoveries: Sequence[planner_pb.Run]) -> tuple[ChildAttempt, ...]:
+    return tuple(report_input.child_attempt(run) for run in recoveries)
 
 
 def _price(price: usage_pb2.Price) -> Price:

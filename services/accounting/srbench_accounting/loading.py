@@ -13,6 +13,8 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench_accounting import schema
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
 from srbench_accounting.schema import row_id
+from srbench_accounting.settled import in_force_by_row, settle_columns
+from srbench_accounting.settlements import Settlements
 from srbench_accounting.statements import Statement
 from srbench_accounting.vocabulary import Vocabulary
 
@@ -33,6 +35,7 @@ class ColumnLoader:
 
     def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
+        self._settlements = Settlements(dialect)
         outcomes, calls, receipts = schema.outcomes, schema.calls, schema.receipts
         times = [
             func.coalesce(outcomes.c[name], sa.literal_column(str(_NO_TIME))) for name in ("start_us", "finish_after_us")
@@ -63,12 +66,15 @@ class ColumnLoader:
         )
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
-        """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
+        """The outcomes and the calls of a run, as operators settled them. `eligible_s` is when its cells could first be
+        leased, in seconds."""
         first, last = row_id(run_no, 0), row_id(run_no + 1, 0) - 1
         # In the connection's one transaction, so that no call is newer than the outcomes.
         outcome_rows = self._outcomes.rows(connection, first, last)
         call_rows = self._calls.rows(connection, first, last)
-        return self._outcome_columns(connection, outcome_rows, eligible_s), self._call_columns(connection, call_rows)
+        settled = in_force_by_row(self._settlements.of_run(connection, run_no))
+        calls = settle_columns(self._call_columns(connection, call_rows), settled)
+        return self._outcome_columns(connection, outcome_rows, eligible_s), calls
 
     def _outcome_columns(self, connection: Connection, rows: object, eligible_s: float) -> OutcomeColumns:
         table = _table(rows, len(_OUTCOME) + 2)

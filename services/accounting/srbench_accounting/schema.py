@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0001"
+HEAD = "0002_settlements"
 metadata = sa.MetaData()
 
 # A call's or outcome's id is `run_no << SEQUENCE_BITS | sequence`; the sequence counts from 1 without a gap in its run.
@@ -207,4 +207,14 @@ outcomes_apart = sa.Table(
     sa.Column("apart_id", _BIG, primary_key=True),
     *_outcome_columns(),
     sa.Index("outcomes_apart_by_cell", "run_no", "cell"),
+)
+
+# What operators said of calls whose cost is unknown; the newest of a call is in force. `data` is a `CallSettlement`.
+settlements = sa.Table(
+    "settlements",
+    metadata,
+    sa.Column("settlement_id", _BIG, primary_key=True),
+    sa.Column("call_id", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("settlements_by_call", "call_id"),
 )

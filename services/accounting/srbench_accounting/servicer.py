@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 
@@ -58,11 +57,10 @@ class Accounting(rpc.AccountingServiceServicer):
 
     async def GetReport(self, request: pb.GetReportRequest, context: Context) -> report_pb2.Report:
         store = self._store
-        planner_run, run = await asyncio.gather(
-            store.registry.planner_run(request.run_id), store.registry.run(request.run_id)
-        )
-        cases = await store.registry.cases(run)
-        return await store.reader.run(lambda connection: views.report(store, connection, run, planner_run, cases))
+        lineage = await lineage_runs(store, request.run_id)
+        cases = await store.registry.cases(lineage[0][0])
+        read = views.merged_report if request.lineage else views.report
+        return await store.reader.run(lambda connection: read(store, connection, lineage, cases))
 
     async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
         run, cases = await self._run_with_cases(request.run_id)
@@ -104,6 +102,13 @@ class Accounting(rpc.AccountingServiceServicer):
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)
         return run, await self._store.registry.cases(run)
+
+
+async def lineage_runs(store: Store, run_id: str) -> views.LineageRuns:
+    """A run and its recoveries, oldest first; the first with its manifest. Raises: `NotFound` (`NO_SUCH_RUN`)."""
+    first = await store.registry.planner_run(run_id)
+    recoveries = (await store.registry.lineage(run_id))[1:] if first.child_run_ids else []
+    return [(await store.registry.run(run.id), run) for run in (first, *recoveries)]
 
 
 def _position(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[int, int]:

@@ -116,7 +116,13 @@ class FakeDeriving:
         return FakeTarget()
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        *,
+        recoveries: Sequence[planner_pb.Run] = (),
     ) -> report_pb2.Report:
         self.outcomes, self.calls = outcomes, calls
         return report_pb2.Report(run_id=run.id, status=run.status)
