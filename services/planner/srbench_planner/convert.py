@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import plan_pb2, planner_service_pb2, target_pb2, work_queue_service_pb2
+from srbench_kit.canonical import digest
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import limits as limit_rules
@@ -107,8 +108,10 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
     return message
 
 
-def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Iterable[plan_pb2.PlanCase]:
-    """The cases as the report sees them, in order."""
+def plan_cases(
+    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, *, digests: bool = False
+) -> Iterable[plan_pb2.PlanCase]:
+    """The cases as the report sees them, in order; with the digest of each when wanted."""
     by_case: dict[int, list[int]] = {}
     if matrix.picked is not None:
         for cell in range(len(matrix)):
@@ -124,6 +127,7 @@ def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Itera
             stratum=_text(metadata.get("stratum")),
             split=_text(metadata.get("split")),
             target_indexes=whole if matrix.picked is None else by_case.get(index, []),
+            sha256=digest(dict(case)) if digests else "",
         )
 
 

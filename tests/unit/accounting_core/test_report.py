@@ -21,7 +21,7 @@ from srbench_accounting.columns import (
     floats,
     ints,
 )
-from srbench_accounting.report import ChildAttempt, FULL_SUITE, Report, RunFacts, TargetProfile, make_report
+from srbench_accounting.report import FULL_SUITE, ChildAttempt, Report, RunFacts, TargetProfile, make_report
 from srbench_kit.jsonview import to_json
 from srbench_kit.values import from_value
 
