@@ -15,6 +15,7 @@ from srbench_cli.printing import print_error
 
 EXIT_INTERRUPTED = 130
 COMMANDS = {
+    "bundle": "bundle:bundle",
     "cancel": "runs:cancel",
     "catalog": "catalog:catalog",
     "dataset": "dataset:dataset",
@@ -31,6 +32,7 @@ COMMANDS = {
     "show": "show:show",
     "stop": "serve:stop",
     "target": "target:target",
+    "verify": "bundle:verify",
 }
 
 

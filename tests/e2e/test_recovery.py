@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from whole_stack import Stack, Testbed, manifest, mmlu_cases, running_stack, running_testbed
+from whole_stack import Stack, Testbed, manifest, mmlu_cases, running_stack, running_testbed, until
 
 pytestmark = pytest.mark.e2e
 
@@ -27,13 +26,6 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("stack") / "store") as running:
         yield running
-
-
-def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def ended(served: Stack, run_id: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,14 @@ class Stack:
         answer = httpx.get(f"{self.url}/api/sr-bench/v1{path}", params=params, timeout=60, trust_env=False)
         return answer.raise_for_status().json()
 
+    def run(self, folder: Path, document: dict[str, Any], key: str) -> str:
+        """The id of a run of `document` that has ended."""
+        path = folder / f"manifest-{key}.json"
+        path.write_text(json.dumps(document))
+        run_id = str(self.cli("run", "--manifest", str(path), "--detach", "--idempotency-key", key)["id"])
+        until(lambda: self.get(f"/runs/{run_id}")["status"] not in ("queued", "running"))
+        return run_id
+
     def children(self, name: str) -> list[int]:
         """The pids of the stack's own processes of that package."""
         found = []
@@ -96,6 +105,14 @@ class Stack:
         """Ends a process of the stack without warning; the supervisor starts it again."""
         for pid in self.children(name):
             os.kill(pid, signal.SIGKILL)
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Returns once `condition` holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def mmlu_cases(count: int) -> list[dict[str, Any]]:

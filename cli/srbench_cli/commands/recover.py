@@ -47,9 +47,7 @@ def recover_plan(session: Session, run_id: str, mode: str, output: Path | None) 
 @click.argument("run_id", metavar="RUN")
 @click.option("--plan", "plan_file", required=True, help="What `recover-plan --output` wrote, reviewed; - reads stdin.")
 @click.option("--idempotency-key", required=True, help="The same key with the same cells is the same child run.")
-@click.option(
-    "--acknowledge-new-attempt", is_flag=True, help="For mode failed: the cells are sent, and paid for, again."
-)
+@click.option("--acknowledge-new-attempt", is_flag=True, help="For mode failed: the cells are sent, and paid for, again.")
 @click.option("--wait", "waits", is_flag=True, help="Wait for the child run and print its report.")
 @shared_options
 @pass_session
