@@ -81,6 +81,24 @@ class Recoveries:
                 "acknowledge_new_attempt is not true; these cells were sent before and will be paid for again",
                 field="acknowledge_new_attempt",
             )
+        try:
+            return await self._start(actor, request, parent, mode, wanted, registry)
+        except Conflict:
+            # The same request, sent twice at once: the other one won.
+            existing = await self._runs.by_key(actor, request.idempotency_key)
+            if existing is None:
+                raise
+            return await self._same(existing, parent, mode, wanted)
+
+    async def _start(
+        self,
+        actor: Actor,
+        request: recovery_pb.RecoverRunRequest,
+        parent: Parent,
+        mode: str,
+        wanted: list[tuple[str, str]],
+        registry: Callable[[], Registry] | None,
+    ) -> pb.Run:
         # From here on no executor can dispatch a cell of the parent any more, so the facts that follow are final.
         await self._ledger.seal(parent.row.id)
         proposal = await self._propose(parent, mode)
