@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from srbench.v1 import accounting_service_pb2 as accounting_pb
+from srbench.v1 import comparison_pb2 as comparison_pb
 from srbench.v1 import ledger_service_pb2 as ledger_pb
 from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
@@ -30,6 +31,8 @@ class Bundler:
 
     Attributes:
         answers: whole cases by their digest; those of split `dev` are written beside their run.
+        answer_count: how many were.
+        no_comparison: why the runs could not be compared; empty when they could, or when there is only one.
     """
 
     door: FrontDoor
@@ -37,6 +40,7 @@ class Bundler:
     program: str
     answers: dict[str, dict[str, Json]] = field(default_factory=dict)
     answer_count: int = 0
+    no_comparison: str = ""
 
     def write(self, run_ids: Sequence[str]) -> None:
         """Writes the runs and all their recoveries.
@@ -56,6 +60,7 @@ class Bundler:
         self.writer.add(files.BUNDLE, files.json_bytes(document))
         for run_id in every:
             self._write_run(run_id, merged=bool(lineages[run_id]))
+        self._write_comparison(list(dict.fromkeys(run_ids)))
 
     def _lineage(self, run_id: str) -> list[str]:
         """The recoveries of a run, oldest first; all of them and the run itself must be over."""
@@ -76,10 +81,29 @@ class Bundler:
         self._add(run_id, files.CASES, files.message_lines(cases))
         self._write_answers(run_id, cases)
         self._write_ledger(run_id)
+        self._write_corrections(run_id)
         for name, shown in reports.items():
             self._add(run_id, name, files.json_bytes(shown))
         if self._reports(run_id, merged=merged) != reports:
             raise Conflict("CHANGED_MEANWHILE", f"the facts of run {run_id} changed while it was bundled; try again")
+
+    def _write_comparison(self, run_ids: Sequence[str]) -> None:
+        """The first run against all others; runs that cannot be compared are bundled all the same."""
+        if len(run_ids) < 2:
+            return
+        request = comparison_pb.CompareRunsRequest(baseline_run_id=run_ids[0], candidate_run_ids=run_ids[1:], lineage=True)
+        try:
+            found = self.door.call(self.door.accounting.CompareRuns, request, SLOW_CALL_TIMEOUT_S)
+        except (InvalidInput, Conflict) as error:
+            self.no_comparison = error.message
+            return
+        self.writer.add(files.COMPARISON, files.json_bytes(views.deep(found)))
+
+    def _write_corrections(self, run_id: str) -> None:
+        request = comparison_pb.ListCorrectionsRequest(run_id=run_id, calls=True)
+        found = self.door.call(self.door.accounting.ListCorrections, request, SLOW_CALL_TIMEOUT_S).corrections
+        if found:
+            self._add(run_id, files.CORRECTIONS, files.message_lines(found))
 
     def _add(self, run_id: str, name: str, content: bytes) -> None:
         self.writer.add(files.run_file(run_id, name), content)

@@ -27,7 +27,20 @@ def verification(found: Any, *, show_all: bool) -> RenderableType:
         parts += [Text(), table(("damaged", "how"), damaged[:SHOWN])]
     for run in found["runs"]:
         parts += [Text(), *_run(run, show_all)]
+    compared = found["comparison_values"]
+    if compared:
+        equal = sum(row["equal"] for row in compared)
+        parts += [Text(), pairs([("comparison", f"{equal} of {len(compared)} values equal")])]
+        parts += _values([row for row in compared if show_all or not row["equal"]])
     return Group(*parts)
+
+
+def _values(rows: Any) -> list[RenderableType]:
+    shown = [
+        (row["name"], row["recorded"], row["derived"], "equal" if row["equal"] else "DIFFERS", row["rests_on"])
+        for row in rows
+    ]
+    return [table(("number", "recorded", "derived", "verdict", "rests on"), shown)] if shown else []
 
 
 def _run(run: Any, show_all: bool) -> list[RenderableType]:
@@ -50,14 +63,7 @@ def _run(run: Any, show_all: bool) -> list[RenderableType]:
     differing = [(row["call_id"], row["name"], row["recorded"], row["derived"]) for row in run["differing_call_values"]]
     if differing:
         parts.append(table(("call", "value", "recorded", "derived"), differing[:SHOWN]))
-    rows = [row for row in run["report_values"] if show_all or not row["equal"]]
-    if rows:
-        shown = [
-            (row["name"], row["recorded"], row["derived"], "equal" if row["equal"] else "DIFFERS", row["rests_on"])
-            for row in rows
-        ]
-        parts.append(table(("number", "recorded", "derived", "verdict", "rests on"), shown))
-    return parts
+    return parts + _values([row for row in run["report_values"] if show_all or not row["equal"]])
 
 
 def _grades(grades: Any) -> str:

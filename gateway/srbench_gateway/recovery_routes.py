@@ -5,10 +5,10 @@ from __future__ import annotations
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import recovery_service_pb2 as recovery
+from srbench_kit import views
 from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.values import Json, fill_value
 
-from srbench_gateway import views
 from srbench_gateway.auth import check_operator
 from srbench_gateway.bodies import kind_of
 from srbench_gateway.fields import fill, unknown

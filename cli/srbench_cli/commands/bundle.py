@@ -68,6 +68,8 @@ def bundle(
         "answer_count": bundler.answer_count,
         "signed": signer is not None,
     }
+    if bundler.no_comparison:
+        printing.notice(f"the runs are bundled without a comparison: {bundler.no_comparison}")
     printing.notice(f"wrote {output}; check it with `{session.program} verify {output}`")
     printing.show(shown, lambda: tables.pairs(list(shown.items())), as_json=session.as_json)
 

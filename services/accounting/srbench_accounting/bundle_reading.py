@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import zstandard
 from google.protobuf.message import DecodeError
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import comparison_pb2, plan_pb2
 from srbench.v1 import ledger_service_pb2 as ledger_pb
-from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit import bundle_files as files
 from srbench_kit.bundles import FORMAT, Opened
@@ -38,6 +38,7 @@ class BundledRun:
     cases: list[plan_pb2.PlanCase]
     calls: list[ledger_pb.LedgerCall]
     outcomes: list[ledger_pb.LedgerOutcome]
+    corrections: list[comparison_pb2.AccountingCorrection] = field(default_factory=list)
     reports: dict[str, Json] = field(default_factory=dict)
     answers: dict[int, Json] = field(default_factory=dict)
 
@@ -78,6 +79,8 @@ def read_run(opened: Opened, run_id: str) -> BundledRun:
         outcomes=list(files.read_messages(ledger_pb.LedgerOutcome, *content(files.OUTCOMES))),
     )
     _check_run(found, run_id)
+    if files.run_file(run_id, files.CORRECTIONS) in opened.members:
+        found.corrections = list(files.read_messages(comparison_pb2.AccountingCorrection, *content(files.CORRECTIONS)))
     for name in (files.REPORT, files.MERGED):
         if name == files.REPORT or files.run_file(run_id, name) in opened.members:
             found.reports[name] = files.read_json(*content(name))
@@ -131,6 +134,23 @@ def _check_run(found: BundledRun, run_id: str) -> None:
     for row in found.outcomes:
         fits = 0 <= row.outcome.case_index < len(found.cases) and 0 <= row.outcome.target_index < targets
         check(fits, files.OUTCOMES, f"the outcome of cell {row.outcome.cell} is of no cell of the plan")
+
+
+def corrections_in_force(bundled: BundledRun) -> dict[str, comparison_pb2.CallCorrection]:
+    """By call, what the latest correction says of it: where it, or one before it, changed the receipt's figures."""
+    found: dict[str, comparison_pb2.CallCorrection] = {}
+    for correction in bundled.corrections:
+        for entry in correction.calls:
+            if entry.verified and (entry.corrected or entry.call_id in found):
+                found[entry.call_id] = entry
+    return found
+
+
+def read_comparison(opened: Opened) -> Json:
+    """The comparison of the runs; `None` when the bundle has none. Raises: `DataLoss` (`BAD_MEMBER`)."""
+    if files.COMPARISON not in opened.members:
+        return None
+    return files.read_json(_content(opened, files.COMPARISON), files.COMPARISON)
 
 
 def _answers(data: bytes, name: str) -> dict[int, Json]:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -19,11 +20,13 @@ from sqlalchemy.engine import Connection, Dialect
 from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_accounting import schema
+from srbench_accounting.column_cache import as_table
 from srbench_accounting.rows import OUTCOME_COLUMNS, RECEIPT_COLUMNS, CallRow, OutcomeRow, ReceiptRow
 from srbench_accounting.schema import row_id, sequence_of
 from srbench_accounting.statements import InStatement, Row, Statement
 
 MAX_INDEXES = 64
+_SUBJECT, _NOT_ACCEPTED = int(pb.CALL_ROLE_SUBJECT), int(pb.CALL_STATUS_NOT_ACCEPTED)
 CallWithEnd = tuple[CallRow, ReceiptRow | None]
 Mask = NDArray[np.bool_]
 _RECEIPTS_FROM = len(schema.calls.c)
@@ -61,7 +64,7 @@ class NarrowIndex:
             have = index.table.shape[1]
             rows = self._added.rows(connection, row_id(run_no, have + 1), row_id(run_no + 1, 0) - 1)
             if rows:
-                added = np.array(rows, dtype=np.int64).T
+                added = as_table(rows, self._width)
                 index.table = np.concatenate([index.table, added], axis=1)
             table = index.table
         return np.flatnonzero(fits(table)) + 1
@@ -98,6 +101,18 @@ class Filter:
         if self.cases is not None:
             mask &= np.isin(table[0], np.fromiter(self.cases, dtype=np.int64, count=len(self.cases)))
         return mask
+
+
+class SubjectEnd(NamedTuple):
+    """What one call of a cell's subject came to; `None` is unknown. Money in picodollars."""
+
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost: int | None
+    latency_ns: int | None
+    ttft_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +156,15 @@ class Lists:
         joined = calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id)
         whole = sa.select(*calls.c, *[receipts.c[name] for name in RECEIPT_COLUMNS]).select_from(joined)
         self._calls = InStatement(lambda items: whole.where(calls.c.call_id.in_(items)).order_by(calls.c.call_id), dialect)
+        ends = sa.select(calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in SubjectEnd._fields])
+        self._cell_ends = InStatement(
+            lambda items: (
+                ends.select_from(joined)
+                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
+                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
+            ),
+            dialect,
+        )
         self._cell_calls = InStatement(
             lambda items: whole.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)).order_by(
                 calls.c.cell, calls.c.ordinal, calls.c.offer
@@ -194,13 +218,22 @@ class Lists:
         """The calls of `ids`, in order, each with its receipt in force."""
         return [_with_end(row) for row in self._calls.rows(connection, ids)]
 
-    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[ReceiptRow | None]]:
-        """The receipts of the subject's calls by cell, in order. What was provably not accepted was no call."""
+    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[SubjectEnd | None]]:
+        """What the subject's calls came to by cell, in order; `None` for one without an end. What was provably not accepted
+        was no call."""
+        found: dict[int, list[SubjectEnd | None]] = {}
+        for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
+            if role == _SUBJECT and status != _NOT_ACCEPTED:
+                found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
+        return found
+
+    def subject_receipts(
+        self, connection: Connection, run_no: int, cells: Sequence[int]
+    ) -> dict[int, list[ReceiptRow | None]]:
+        """As `subject_ends`, with everything that is known of each call: for those who go on to its evidence."""
         found: dict[int, list[ReceiptRow | None]] = {}
-        for row in self._cell_calls.rows(connection, cells, run_no):
-            call, end = _with_end(row)
-            refused = end is not None and end.status == pb.CALL_STATUS_NOT_ACCEPTED
-            if call.role == pb.CALL_ROLE_SUBJECT and not refused:
+        for call, end in (_with_end(row) for row in self._cell_calls.rows(connection, cells, run_no)):
+            if call.role == _SUBJECT and (end is None or end.status != _NOT_ACCEPTED):
                 found.setdefault(call.cell, []).append(end)
         return found
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import comparison_pb2
 from srbench.v1 import ledger_service_pb2 as ledger_pb
 from srbench_kit.completion import Completion
 from srbench_kit.values import Json
@@ -94,6 +95,14 @@ def derived_values(recorded: ledger_pb.LedgerReceipt, again: Derived) -> Iterato
         known = getattr(recorded, name) if recorded.HasField(name) else None  # type: ignore[arg-type]
         yield Difference(name, known, value(again))
     yield Difference("usage_flags", list(recorded.usage_flags), list(again.usage_flags))
+
+
+def corrected_values(recorded: comparison_pb2.CallCorrection, again: Derived) -> Iterator[Difference]:
+    """Each number that a correction in force gives in place of the receipt's."""
+    usage: Mapping[str, Json] = {field.name: count for field, count in recorded.usage.ListFields()}
+    for name in _BUCKETS:
+        yield Difference(f"corrected.{name}", usage.get(name), getattr(again, name))
+    yield Difference("corrected.cost_picodollars", recorded.cost_picodollars, again.cost)
 
 
 def reserved_value(call: ledger_pb.LedgerCall, target: TargetDeriving, *, priced: bool) -> Difference:

@@ -7,14 +7,17 @@ from typing import Any, TypeAlias
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import report_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
 
 from srbench_accounting import checking, evidence, views
+from srbench_accounting.client import GraderClient, PlannerClient
+from srbench_accounting.comparing_servicer import ComparingServicer
+from srbench_accounting.lineage_runs import lineage_runs
 from srbench_accounting.recording import FactStream
+from srbench_accounting.retrospect_servicer import RetrospectServicer
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
 
@@ -22,11 +25,12 @@ PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
 
-class Accounting(rpc.AccountingServiceServicer):
-    """The ledger's face."""
+class Accounting(ComparingServicer, RetrospectServicer):
+    """The ledger's face; comparisons and what looks back at a run are mixins of their own."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, planner: PlannerClient, graders: GraderClient) -> None:
+        ComparingServicer.__init__(self, store, planner)
+        RetrospectServicer.__init__(self, store, planner, graders)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
@@ -102,13 +106,6 @@ class Accounting(rpc.AccountingServiceServicer):
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)
         return run, await self._store.registry.cases(run)
-
-
-async def lineage_runs(store: Store, run_id: str) -> views.LineageRuns:
-    """A run and its recoveries, oldest first; the first with its manifest. Raises: `NotFound` (`NO_SUCH_RUN`)."""
-    first = await store.registry.planner_run(run_id)
-    recoveries = (await store.registry.lineage(run_id))[1:] if first.child_run_ids else []
-    return [(await store.registry.run(run.id), run) for run in (first, *recoveries)]
 
 
 def _position(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Engine
 from srbench_kit import db
 
 from srbench_accounting.activity import ActivityBoard
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.derived import Deriving
 from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
@@ -43,6 +44,7 @@ class Store:
     deriving: Deriving
     settlements: Settlements
     settling: Settling
+    corrections: Corrections
 
     def close(self) -> None:
         """Commits what waits, syncs and closes."""
@@ -60,6 +62,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
     vocabulary = Vocabulary(engine.dialect)
     lists = Lists(engine.dialect)
     settlements = Settlements(engine.dialect)
+    corrections = Corrections(engine.dialect)
     ledger = Ledger(engine.dialect, vocabulary, evidence)
     known_calls = KnownCalls(reader, lists, vocabulary, evidence)
     return Store(
@@ -71,11 +74,12 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
-        loader=ColumnLoader(engine.dialect, vocabulary),
+        loader=ColumnLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
         settlements=settlements,
         settling=Settling(LedgerStatements(engine.dialect), lists, settlements, vocabulary),
+        corrections=corrections,
     )

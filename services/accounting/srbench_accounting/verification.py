@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import ledger_service_pb2 as ledger_pb
 from srbench.v1 import report_pb2
 from srbench_kit import bundle_files as files
@@ -17,21 +18,26 @@ from srbench_kit.completion import Completion
 from srbench_kit.errors import DataLoss
 from srbench_kit.values import Json
 
-from srbench_accounting import answers
+from srbench_accounting import answers, comparison_convert, corrections
 from srbench_accounting.bundle_reading import (
     BundledRun,
     Index,
+    corrections_in_force,
+    read_comparison,
     read_evidence,
     read_index,
     read_run,
     referenced,
     run_members,
 )
+from srbench_accounting.compare import RunFigures
+from srbench_accounting.comparing import compare_all
 from srbench_accounting.derived import Derived, LoadedRun, TargetDeriving
 from srbench_accounting.deriving import CoreDeriving
 from srbench_accounting.ledger_columns import DerivedCall, call_columns, outcome_columns
 from srbench_accounting.rederive import (
     Difference,
+    corrected_values,
     derived_values,
     receipt_from,
     receipt_values,
@@ -52,6 +58,8 @@ _STREAMED = frozenset(
     | {"input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "prompt_tokens", "cost_complete"}
     | {"reported_calls", "unreported_calls", "cache_read_rate", "model_switches", "switched_tasks", "unswitched_tasks"}
 )
+# What a call without evidence says.
+NOTHING = answers.read(pb.Evidence())
 # Two machines may round the last bit of a float differently; nothing else.
 _TOLERANCE = 1e-12
 
@@ -114,6 +122,7 @@ class Verification:
         self.results: dict[str, RunResult] = {}
         self.texts: dict[str, dict[int, str]] = {}
         self.runs: dict[str, BundledRun] = {}
+        self.comparison: list[dict[str, Json]] = []
 
     def run(self) -> None:
         """Derives everything; what cannot be read becomes a problem of the bundle, naming the member."""
@@ -130,6 +139,7 @@ class Verification:
         loaded = {run_id: found for run_id in self.runs if (found := self._calls(run_id)) is not None}
         for run_id in loaded:
             self._reports(run_id, index.recoveries[run_id], loaded)
+        self._comparison(index, loaded)
 
     def _problem(self, error: DataLoss) -> None:
         self._opened.problems.append((error.facts.get("member", "the archive"), error.message))
@@ -146,7 +156,9 @@ class Verification:
             self.results[run_id].unread = error.message
 
     def _check_names(self, index: Index) -> None:
-        known = {files.BUNDLE} | {files.run_file(run, name) for run in index.recoveries for name in files.RUN_FILES}
+        known = {files.BUNDLE, files.COMPARISON} | {
+            files.run_file(run, name) for run in index.recoveries for name in files.RUN_FILES
+        }
         for name in self._opened.members:
             if name not in known and not name.startswith("evidence/"):
                 self._opened.problems.append((name, "no bundle has such a member"))
@@ -184,7 +196,10 @@ class Verification:
         if len(children) < len(recoveries):
             result.unread = "its report was not derived, because a recovery of it cannot be read"
             return
-        made = self._core.report(own.run, bundled.cases, own.outcomes, own.calls, recoveries=children)
+        correction = corrections.shown(bundled.corrections[-1] if bundled.corrections else None)
+        made = self._core.report(
+            own.run, bundled.cases, own.outcomes, own.calls, correction=correction, recoveries=children
+        )
         self._compare(result, files.REPORT, bundled, made)
         if files.MERGED not in bundled.reports:
             return
@@ -193,6 +208,30 @@ class Verification:
             return
         lineage = [own, *(loaded[child] for child in recoveries)]
         self._compare(result, files.MERGED, bundled, self._core.merged_report(lineage, bundled.cases))
+
+    def _comparison(self, index: Index, loaded: Mapping[str, LoadedRun]) -> None:
+        """The first run against all others, each with its recoveries."""
+        if files.COMPARISON in self._opened.damaged:
+            return
+        try:
+            recorded = read_comparison(self._opened)
+        except DataLoss as error:
+            self._problem(error)
+            return
+        every = {run for first in index.runs for run in (first, *index.recoveries[first])}
+        if recorded is None or not every <= loaded.keys():
+            return
+        baseline, *candidates = [self._side(first, index.recoveries[first], loaded) for first in index.runs]
+        made = comparison_convert.comparison(compare_all(baseline, candidates))
+        sides = (baseline, *candidates)
+        made.merged_run_ids.extend(side.report.facts.run_id for side in sides if side.report.facts.merged)
+        self.comparison = compare_values("comparison", recorded, views.deep(made))
+
+    def _side(self, run_id: str, recoveries: list[str], loaded: Mapping[str, LoadedRun]) -> RunFigures:
+        own, cases = loaded[run_id], self.runs[run_id].cases
+        if not recoveries:
+            return self._core.figures(own.run, cases, own.outcomes, own.calls)
+        return self._core.merged_figures([own, *(loaded[child] for child in recoveries)], cases)
 
     def _compare(self, result: RunResult, name: str, bundled: BundledRun, made: report_pb2.Report) -> None:
         prefix = name.removesuffix(".json")
@@ -210,6 +249,7 @@ class _RunCalls:
         every = (*plan.targets, *plan.auxiliary_targets)
         self._auxiliaries = {target.id: core.target(target) for target in every}
         self._priced = plan.cost_policy == "require_priced"
+        self._corrections = corrections_in_force(bundled)
         self.texts: dict[int, str] = {}
 
     def derive(self, call: ledger_pb.LedgerCall) -> DerivedCall:
@@ -230,15 +270,22 @@ class _RunCalls:
     def _receipt(
         self, call: ledger_pb.LedgerCall, recorded: ledger_pb.LedgerReceipt, target: TargetDeriving, prefix: str
     ) -> tuple[Any, Derived]:
-        receipt = recorded.receipt
+        receipt, completion = recorded.receipt, NOTHING
         if recorded.evidence_sha256:
             completion = answers.read(read_evidence(self._opened, recorded.evidence_sha256))
             receipt = receipt_from(recorded.receipt, completion)
             self._note(call, receipt_values(recorded.receipt, receipt, completion), prefix)
             self._result.streams += 1
             self._keep_text(call, completion, prefix)
+        correction = self._corrections.get(call.id)
+        if prefix or correction is None or correction.evidence_sha256 != recorded.evidence_sha256:
+            derived = derive(target, receipt)
+            self._note(call, derived_values(recorded, derived), prefix)
+            return receipt, derived
+        # A correction stands on the stream as it is, however the call ended.
+        receipt.usage_final = completion.usage_final
         derived = derive(target, receipt)
-        self._note(call, derived_values(recorded, derived), prefix)
+        self._note(call, corrected_values(correction, derived))
         return receipt, derived
 
     def _keep_text(self, call: ledger_pb.LedgerCall, completion: Completion, prefix: str) -> None:

@@ -37,7 +37,9 @@ def verify(path: Path, public_key: Path | None) -> dict[str, Json]:
 
 def _result(path: Path, opened: Opened, verification: Verification) -> dict[str, Json]:
     results = list(verification.results.values())
+    compared = verification.comparison
     equal = bool(results) and all(result.equal for result in results) and not opened.problems
+    equal = equal and all(row["equal"] for row in compared)
     return {
         "bundle": str(path),
         "equal": equal,
@@ -46,6 +48,7 @@ def _result(path: Path, opened: Opened, verification: Verification) -> dict[str,
         "signed_by": opened.signer or None,
         "problems": [{"member": member, "fault": fault} for member, fault in opened.problems],
         "runs": [result.to_json() for result in results],
+        "comparison_values": list(compared),
     }
 
 

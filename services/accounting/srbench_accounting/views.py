@@ -12,7 +12,7 @@ from srbench.v1 import plan_pb2, report_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
-from srbench_accounting import answers, convert, schema
+from srbench_accounting import answers, convert, corrections, schema
 from srbench_accounting.derived import LoadedRun
 from srbench_accounting.listing import CallWithEnd, Filter, Page
 from srbench_accounting.rows import Stored
@@ -48,8 +48,15 @@ def report(store: Store, connection: Connection, lineage: LineageRuns, cases: Pl
     """The report of the first run of a lineage, computed from its plan and facts."""
     run, planner_run = lineage[0]
     loaded = load_run(store, connection, run, planner_run)
-    recoveries = [recovery for _, recovery in lineage[1:]]
-    return store.deriving.report(planner_run, cases.cases, loaded.outcomes, loaded.calls, recoveries=recoveries)
+    made = store.corrections.of_run(connection, run.run_no, calls=False)
+    return store.deriving.report(
+        planner_run,
+        cases.cases,
+        loaded.outcomes,
+        loaded.calls,
+        correction=corrections.shown(made[-1] if made else None),
+        recoveries=[recovery for _, recovery in lineage[1:]],
+    )
 
 
 def merged_report(store: Store, connection: Connection, lineage: LineageRuns, cases: PlanCases) -> report_pb2.Report:

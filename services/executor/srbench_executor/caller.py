@@ -15,6 +15,7 @@ from typing import Any
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
 from srbench_kit.completion import header
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
 from srbench_kit.values import Json
 
@@ -141,7 +142,9 @@ class Caller:
         offered = pb.Dispatch()
         offered.CopyFrom(dispatch)
         offered.dispatch_time.FromNanoseconds(time.time_ns())
+        crashpoint("executor.before_dispatch")
         ack = await self._facts.record([pb.Fact(dispatch=offered)])
+        crashpoint("executor.after_dispatch")
         if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
             return _from_record(ack.known_call), None
         if ack.reason:
@@ -215,9 +218,12 @@ class Caller:
 
     async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
+        crashpoint("executor.before_receipt")
         if number is not None:
             self._spool.receipt(number, facts)
+        crashpoint("executor.before_settle")
         ack = await self._facts.record(facts)
+        crashpoint("executor.after_settle")
         if not ack.reason and number is not None:
             self._spool.acknowledged(number)
         if ack.reason == "STORAGE_FULL":

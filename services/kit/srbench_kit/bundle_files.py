@@ -5,9 +5,11 @@ runs/<run>/run.json            the run with its frozen plan and its provenance
 runs/<run>/cases.jsonl         the cases: id, benchmark, stratum, split, digest; no text, no answer
 runs/<run>/calls.jsonl         the ledger's calls with every receipt and settlement
 runs/<run>/outcomes.jsonl      the ledger's outcomes
+runs/<run>/corrections.jsonl   corrections of usage, where there are any, oldest first
 runs/<run>/report.json         the report
 runs/<run>/merged-report.json  the report together with the run's recoveries, where there are any
 runs/<run>/answers.jsonl       whole cases of split `dev`, where they were asked for
+comparison.json                the first run compared with the others, where they can be
 evidence/<sha256>.zst          what came over the wire in one call
 """
 
@@ -24,10 +26,10 @@ from srbench_kit.errors import DataLoss
 from srbench_kit.values import Json
 
 M = TypeVar("M", bound=Message)
-BUNDLE = "bundle.json"
+BUNDLE, COMPARISON = "bundle.json", "comparison.json"
 RUN, CASES, CALLS, OUTCOMES = "run.json", "cases.jsonl", "calls.jsonl", "outcomes.jsonl"
-REPORT, MERGED, ANSWERS = "report.json", "merged-report.json", "answers.jsonl"
-RUN_FILES = (RUN, CASES, CALLS, OUTCOMES, REPORT, MERGED, ANSWERS)
+CORRECTIONS, REPORT, MERGED, ANSWERS = "corrections.jsonl", "report.json", "merged-report.json", "answers.jsonl"
+RUN_FILES = (RUN, CASES, CALLS, OUTCOMES, CORRECTIONS, REPORT, MERGED, ANSWERS)
 
 
 def run_file(run_id: str, name: str) -> str:

@@ -36,4 +36,4 @@ class RecoveryServicer(rpc.RecoveryServiceServicer):
         return await self._recoveries.lineage(auth.actor(context), request.run_id)
 
     def _registered(self) -> Registry:
-        return Registry(targets=self._registry.load(), options=self._registry.benchmark_options())
+        return Registry(targets=self._registry.load(), options=self._registry.benchmark_options(), binding=True)
