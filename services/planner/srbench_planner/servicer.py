@@ -58,7 +58,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
     ) -> AsyncIterator[pb.StreamPlanCasesResponse]:
         stored = await self._plans.get(request.plan_sha256)
         cases = await self._plans.cases(stored.summary.case_sha256)
-        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix, cases.graders())):
+        shown = convert.plan_cases(cases.cases, stored.matrix, cases.graders(), digests=request.digests)
+        for batch in _batches(shown):
             yield pb.StreamPlanCasesResponse(cases=batch)
 
     async def StreamReferences(
