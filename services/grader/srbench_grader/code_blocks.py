@@ -67,4 +67,4 @@ def _block(opened: re.Match[str], lines: list[str]) -> Block:
     """A block without the indentation (or quotation mark) that its fence had."""
     indent = opened["indent"]
     kept = [line[len(indent) :] if indent and line.startswith(indent) else line for line in lines]
-    return Block(opened["info"], "\n".join(kept) + "\n")
+    return Block(opened["info"], "\n".join(kept).rstrip("\n") + "\n")

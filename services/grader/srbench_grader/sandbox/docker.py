@@ -78,6 +78,9 @@ class Docker:
 
         def kill() -> None:
             if process.poll() is None:
+                # The client first: the engine waits for readers of a container's output before it ends it. Then the
+                # container, which does not end with its client.
+                process.kill()
                 self._docker("kill", name)
 
         return Session(
