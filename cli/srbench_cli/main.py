@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "run:run",
     "runs": "runs:runs",
     "serve": "serve:serve",
+    "setup": "setup:setup",
     "show": "show:show",
     "stop": "serve:stop",
     "target": "target:target",

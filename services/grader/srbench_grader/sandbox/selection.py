@@ -16,6 +16,8 @@ from srbench_grader.sandbox.values import Sandbox
 
 REMEDY = "sr-bench benchmark setup --build-sandbox, or install bubblewrap"
 KINDS = ("auto", "docker", "bwrap")
+# Where tools/prepare-sandbox puts a Python with the libraries that programs may use.
+PREPARED = "/opt/sr-bench/sandbox/bin/python"
 
 
 def home() -> Path:
@@ -69,7 +71,7 @@ def _interpreter() -> str:
     if named:
         return named
     built = home() / "sandbox" / "venv" / "bin" / "python"
-    for path in (str(built), "/usr/bin/python3", "/usr/local/bin/python3"):
+    for path in (str(built), PREPARED, "/usr/bin/python3", "/usr/local/bin/python3"):
         if os.access(path, os.X_OK):
             return path
     return sys.executable
