@@ -334,16 +334,27 @@ def clear() -> None:
 
 
 def reap() -> None:
-    """Ends every process in the sandbox but this one and the first."""
-    for _ in range(400):
+    """Ends every process in the sandbox but this one and those it descends from.
+
+    All are stopped first, at one stroke: what is stopped cannot multiply while it is being ended.
+    """
+    parent = os.getppid()
+    kept = {1, parent, os.getpid()}
+    for _ in range(200):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        try:
+            os.kill(-1, signal.SIGSTOP)
+        left = {int(name) for name in os.listdir("/proc") if name.isdigit()} - kept
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:
-            return
-        time.sleep(0.002)
+        if not left:
+            break
+        time.sleep(0.001)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(parent, signal.SIGCONT)
 
 
 if __name__ == "__main__":
