@@ -6,10 +6,11 @@ from collections import OrderedDict
 
 import orjson
 from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import views
 from srbench_kit.auth import Actor
 from srbench_kit.values import Json
 
-from srbench_gateway import answers, views
+from srbench_gateway import answers
 from srbench_gateway.backends import Backends
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -41,7 +42,7 @@ class Manifests:
         return views.run(run, manifest)
 
     async def _ask(self, run_id: str, actor: Actor, *, summary: bool) -> planner.Run:
-        request = planner.GetRunRequest(id=run_id, summary=summary)
+        request = planner.GetRunRequest(id=run_id, summary=summary, without_cases=True)
         return await self._backends.planner.ask(self._backends.plans.GetRun, request, actor)
 
     def _keep(self, run: planner.Run) -> None:

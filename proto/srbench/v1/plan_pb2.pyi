@@ -302,6 +302,8 @@ class PlanCase(_message.Message):
     STRATUM_FIELD_NUMBER: _builtins.int
     SPLIT_FIELD_NUMBER: _builtins.int
     TARGET_INDEXES_FIELD_NUMBER: _builtins.int
+    GRADER_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Position in the frozen order, from 0."""
     case_id: _builtins.str
@@ -312,6 +314,10 @@ class PlanCase(_message.Message):
     """Its stratum."""
     split: _builtins.str
     """`dev`, `holdout` or empty."""
+    grader: _builtins.str
+    """Name of the grader that judges its answers."""
+    sha256: _builtins.str
+    """SHA-256 of the whole case as canonical JSON, its answer included; empty unless asked for."""
     @_builtins.property
     def target_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Positions, in the plan's targets, of the targets that answer it."""
@@ -325,10 +331,12 @@ class PlanCase(_message.Message):
         stratum: _builtins.str = ...,
         split: _builtins.str = ...,
         target_indexes: _abc.Iterable[_builtins.int] | None = ...,
+        grader: _builtins.str = ...,
+        sha256: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "index", b"index", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "grader", b"grader", "index", b"index", "sha256", b"sha256", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -405,3 +413,39 @@ class PublicCase(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PublicCase: _TypeAlias = PublicCase  # noqa: Y015
+
+@_typing.final
+class SealedCase(_message.Message):
+    """One case in full, reference answer and hidden tests included. Reaches planner and accounting only."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """The case's position in the frozen order."""
+    case_id: _builtins.str
+    """The case's id."""
+    sha256: _builtins.str
+    """SHA-256 of its canonical JSON."""
+    @_builtins.property
+    def content(self) -> _value_pb2.Value:
+        """The whole case; absent when only digests were asked for."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        case_id: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        content: _value_pb2.Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_id", b"case_id", "content", b"content", "index", b"index", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealedCase: _TypeAlias = SealedCase  # noqa: Y015

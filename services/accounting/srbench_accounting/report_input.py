@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
-from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import plan_pb2, target_pb2, value_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
-from srbench_kit.values import from_value, object_of
+from srbench_kit.values import Json, from_value
 
 from srbench_accounting.columns import Labels, PlanColumns
-from srbench_accounting.report import RunFacts, TargetProfile
+from srbench_accounting.report import ChildAttempt, RunFacts, TargetProfile
 
 
 def run_facts(run: planner_pb.Run) -> RunFacts:
     """The run and its plan, as far as the report repeats or words them."""
     plan = run.plan
-    manifest = object_of(plan.manifest)
+    manifest = _members(plan.manifest, "recovery", "dataset")
     return RunFacts(
         run_id=run.id,
         status=run.status,
@@ -41,6 +41,12 @@ def run_facts(run: planner_pb.Run) -> RunFacts:
     )
 
 
+def child_attempt(run: planner_pb.Run) -> ChildAttempt:
+    """A recovery as its parent's report names it."""
+    progress = {field.name: int(count) for field, count in run.progress.ListFields()}
+    return ChildAttempt(id=run.id, status=run.status, progress=progress)
+
+
 def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
     """The frozen plan, as far as figures depend on it."""
     cells = [(case.index, target) for case in cases for target in case.target_indexes]
@@ -53,6 +59,11 @@ def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> Pla
         cell_target=np.ascontiguousarray(table[:, 1]),
         weights=dict(plan.benchmark_weights),
     )
+
+
+def _members(value: value_pb2.Value, *names: str) -> dict[str, Json]:
+    """Some members of an object; the rest, perhaps thousands of cases, stays a message."""
+    return {member.key: from_value(member.value) for member in value.object_value.members if member.key in names}
 
 
 def _profile(target: target_pb2.Target) -> TargetProfile:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import plan_pb2, planner_service_pb2, target_pb2, work_queue_service_pb2
+from srbench_kit.canonical import digest
 from srbench_kit.values import Json, fill_value, object_of
 
 from srbench_planner import benchmark_options
@@ -110,8 +111,11 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
     return message
 
 
-def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Iterable[plan_pb2.PlanCase]:
-    """The cases as the report sees them, in order."""
+def plan_cases(
+    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str], *, digests: bool = False
+) -> Iterable[plan_pb2.PlanCase]:
+    """The cases as the report sees them, in order; with the digest of each when wanted. `graders` has the name of each
+    case's grader."""
     by_case: dict[int, list[int]] = {}
     if matrix.picked is not None:
         for cell in range(len(matrix)):
@@ -127,6 +131,8 @@ def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Itera
             stratum=_text(metadata.get("stratum")),
             split=_text(metadata.get("split")),
             target_indexes=whole if matrix.picked is None else by_case.get(index, []),
+            sha256=digest(dict(case)) if digests else "",
+            grader=graders[index],
         )
 
 

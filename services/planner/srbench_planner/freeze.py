@@ -32,16 +32,23 @@ from srbench_planner.ports import Benchmarks, BenchmarkSpec, CaseFiles
 ORDER = (
     *("version", "mode", "profile", "seed", "name", "cost_policy", "output_policy", "experiment", "dataset", "cases"),
     *("targets", "auxiliary_targets", "benchmark_options", "limits", "sampling", "execution_cells", "preview_context"),
-    *("limitations", "baseline_run_id", "case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
+    *("limitations", "baseline_run_id", "recovery"),
+    *("case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """The operator's registry, for callers who may freeze nothing else."""
+    """The operator's registry.
+
+    Attributes:
+        binding: whether the caller may freeze nothing else; otherwise it stands for targets that are named
+            by id, and fills in options and judges of which the manifest says nothing.
+    """
 
     targets: list[dict[str, Json]]
     options: dict[str, Json]
+    binding: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +91,22 @@ class Freezer:
         self._benchmarks = benchmarks
         self._files = files
 
-    def freeze(
-        self, value: Json, registry: Registry | None = None, defaults: Registry | None = None, *, collect: bool = False
-    ) -> FrozenPlan:
-        """The frozen plan of the manifest `value`. With `registry`, only the operator's targets and options are allowed;
-        with `defaults`, a manifest that is not frozen yet gets them where it says nothing. With `collect`, what the plan
-        lacks before it can be graded is given in `missing` instead of being raised.
+    def freeze(self, value: Json, registry: Registry | None = None, *, collect: bool = False) -> FrozenPlan:
+        """The frozen plan of the manifest `value`. With `collect`, what the plan lacks before it can be graded is given in
+        `missing` instead of being raised.
 
         Raises: `InvalidInput` with the field at fault, `NotFound` for files, `Forbidden` for what is not registered.
         """
         specs = self._benchmarks.specs
         found, head = manifest.read_head(value)
         binding = dataset_binding.bind(found, head, self._files)
-        if registry is not None:
+        if registry is not None and not registry.binding:
+            found = registry_policy.fill_in(found, registry.targets)
+            if not found.get("plan_sha256"):
+                used_ids = _benchmarks_of(binding.cases)
+                found = registry_policy.apply_defaults(found, registry.targets, registry.options, used_ids)
+        elif registry is not None:
             found = registry_policy.apply_registry(found, registry.targets, registry.options, _benchmarks_of(binding.cases))
-        elif defaults is not None and not found.get("plan_sha256"):
-            used_ids = _benchmarks_of(binding.cases)
-            found = registry_policy.apply_defaults(found, defaults.targets, defaults.options, used_ids)
         live = head["mode"] == "live"
         cases = case_rules.check_cases(binding.cases, specs, live=live, holdout=head["profile"] == "standard")
         frozen: dict[str, Json] = dict(head)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from srbench_kit import db
 
-HEAD = "0001"
+HEAD = "0002_recoveries"
 metadata = sa.MetaData()
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
@@ -104,6 +104,29 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# Runs that try cells of another run again.
+recoveries = sa.Table(
+    "recoveries",
+    metadata,
+    sa.Column("run", sa.ForeignKey("runs.number"), primary_key=True, autoincrement=False),
+    sa.Column("parent", sa.ForeignKey("runs.number"), nullable=False),
+    sa.Column("mode", sa.Text, nullable=False),
+    # Digest of the chosen cells: what a repeated request must agree with.
+    sa.Column("cells_sha256", sa.Text, nullable=False),
+    sa.Index("recoveries_by_parent", "parent", "run"),
+)
+
+# Which recovery has a cell of the parent. The key is the rule: one child a cell, for ever.
+recovery_claims = sa.Table(
+    "recovery_claims",
+    metadata,
+    sa.Column("parent", sa.Integer, nullable=False),
+    sa.Column("cell", sa.Integer, nullable=False),
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.PrimaryKeyConstraint("parent", "cell"),
+    sqlite_with_rowid=False,
+)
+
 # Rows of a saved cell: run, cell, state, token, holder, reason.
 CellRow: TypeAlias = "tuple[int, int, int, int, int | None, str | None]"
 # Several rows a statement: each statement gives up and takes back the interpreter's lock once, whatever it holds, and a
@@ -135,5 +158,5 @@ def _save_statement(count: int, paramstyle: str) -> str:
 def open_store(url: str) -> Engine:
     """The engine of the planner's tables, brought to the newest revision."""
     engine = db.create_engine(url)
-    db.upgrade(engine, "srbench_planner", HEAD)
+    db.upgrade(engine, "srbench_planner", HEAD, metadata)
     return engine

@@ -11,9 +11,14 @@ from typing import Any
 import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
-from srbench.v1 import plan_pb2, report_pb2
+from srbench.v1 import comparison_pb2 as comparison
+from srbench.v1 import ledger_service_pb2 as ledger
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
+from srbench.v1 import plan_pb2, power_pb2, report_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
+from srbench.v1 import recovery_service_pb2 as recovery
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import target_pb2 as target
 from srbench_kit import auth, ids, pages
 from srbench_kit.canonical import digest
@@ -217,6 +222,10 @@ class FakePlanner(planner_rpc.PlannerServiceServicer):
         await self._enter(request, context)
         return self._plan(from_value(request.manifest))
 
+    async def EstimatePower(self, request: Any, context: Any) -> power_pb2.PowerEstimate:
+        await self._enter(request, context)
+        return power_pb2.PowerEstimate(profiles=[power_pb2.ProfilePower(profile="this plan", case_count=3)])
+
     async def GetPlan(self, request: Any, context: Any) -> plan_pb2.Plan:
         await self._enter(request, context)
         raise NotFound("NO_SUCH_PLAN", f"there is no plan {request.plan_sha256!r}", plan=request.plan_sha256)
@@ -322,7 +331,7 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         if self.failure is not None:
             raise self.failure
         if not self.knows_run:
-            raise NotFound("NO_SUCH_RUN", f"there is no run named {request.run_id!r}")
+            raise NotFound("NO_SUCH_RUN", f"there is no run of {type(request).__name__}")
 
     async def GetSpend(self, request: Any, context: Any) -> accounting.Spend:
         self._enter(request, context)
@@ -409,6 +418,63 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         for offset in range(0, len(data), 50):
             yield accounting.EvidenceChunk(offset=offset, data=data[offset : offset + 50])
 
+    async def CompareRuns(self, request: Any, context: Any) -> comparison.ComparisonReport:
+        self._enter(request, context)
+        found = comparison.ComparisonReport(version="sr-bench-1.0", baseline_run_id=request.baseline_run_id)
+        if request.HasField("margin"):
+            found.margin = request.margin
+        for run_id in request.candidate_run_ids:
+            found.candidates.add(run_id=run_id, status="completed", target_ids=["r"])
+            row = found.comparisons.add(candidate_run_id=run_id, candidate_target_id="r", baseline_target_id="s")
+            row.quality_delta_ci95.extend([-0.1, 0.2])
+            row.verdict = "not established"
+            row.subject_cost_saving.low_percent = 10
+            row.null_routers.always.add(name="s", quality=0.5)
+            row.regret.total.cases = 2
+        if len(request.candidate_run_ids) == 1:
+            found.candidate_run_id = request.candidate_run_ids[0]
+        found.candidate_targets.add(id="r")
+        return found
+
+    async def ComparePairs(self, request: Any, context: Any) -> comparison.ComparePairsResponse:
+        self._enter(request, context)
+        found = comparison.ComparePairsResponse(total=1, baseline_target_id="s", candidate_target_id="r")
+        found.pairs.add(case_id="c1", benchmark="arc-agi-2", outcome="win").baseline.status = "completed"
+        return found
+
+    async def ListComparisonOptions(self, request: Any, context: Any) -> comparison.ListComparisonOptionsResponse:
+        self._enter(request, context)
+        pages.decode(request.page_token, "options")
+        found = comparison.ListComparisonOptionsResponse(empty_reason="no_compatible_saved_runs")
+        found.incompatible.add(id="run-1").reasons.add(reason="NOT_LIVE", message="it is a preview")
+        return found
+
+    async def RegradeRun(self, request: Any, context: Any) -> comparison.Regrading:
+        self._enter(request, context)
+        found = comparison.Regrading(source_run_id=request.run_id, kind="offline-regrade")
+        found.results.add(case_id="c1", target_id="s", correct=True, source_correct=False, changed=True)
+        return found
+
+    async def ExportRun(self, request: Any, context: Any) -> AsyncIterator[comparison.ExportPart]:
+        self._enter(request, context)
+        yield comparison.ExportPart(header=comparison.ExportHeader(kind="training-matrix", source_run_id=request.run_id))
+        for number in (1, 2):
+            part = comparison.ExportPart()
+            part.case.content.CopyFrom(to_value({"id": f"c{number}", "benchmark": "arc-agi-2", "answer": [[1]]}))
+            part.case.targets.add(id="s", model="m", kind="single", correct=True, cost_picodollars=7_000_000, final="x")
+            part.case.targets.add(id="r", model="auto", kind="mom")
+            yield part
+
+    async def ReconcileUsage(self, request: Any, context: Any) -> comparison.AccountingCorrection:
+        self._enter(request, context)
+        found = comparison.AccountingCorrection(id="accounting-1", run_id=request.run_id)
+        found.calls.add(call_id=f"call-{1:032x}", reason="no_evidence")
+        return found
+
+    async def ListCorrections(self, request: Any, context: Any) -> comparison.ListCorrectionsResponse:
+        self._enter(request, context)
+        return comparison.ListCorrectionsResponse(corrections=[comparison.AccountingCorrection(id="accounting-1")])
+
     async def RecordFacts(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         raise AssertionError("facts must never come through the gateway")
         yield
@@ -420,9 +486,63 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         raise AssertionError("halts must never come through the gateway")
 
 
+class FakeRecoveries(recovery_rpc.RecoveryServiceServicer):
+    """Plans one cell of every run, and starts children of runs that `planner` knows."""
+
+    def __init__(self, planner: FakePlanner) -> None:
+        self._planner = planner
+
+    async def PlanRecovery(self, request: Any, context: Any) -> recovery.RecoveryPlan:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        found = recovery.RecoveryPlan(parent_run_id=run.id, mode=request.mode or "undispatched", plan_sha256="a" * 64)
+        found.eligible_cells.add(case_id="c1", target_id="s", state="failed", spend_upper_picodollars=7_000_000)
+        found.excluded.add(case_id="c2", target_id="s", reason="completed_evidence_is_preserved")
+        found.counts.excluded_by_reason["completed_evidence_is_preserved"] = 1
+        found.parent.progress.total = 2
+        return found
+
+    async def RecoverRun(self, request: Any, context: Any) -> planner.Run:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        if request.plan_sha256 != "a" * 64:
+            raise Conflict("RECOVERY_PLAN_REQUIRED", "make a new recovery plan")
+        child = self._planner._shown(run, True)
+        child.parent_run_id = run.id
+        return child
+
+    async def GetLineage(self, request: Any, context: Any) -> recovery.Lineage:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        return recovery.Lineage(runs=[self._planner._shown(run, True)])
+
+
+class FakeLedger(ledger_rpc.LedgerServiceServicer):
+    """Settles the first call of every run."""
+
+    def __init__(self, accounting: FakeAccounting) -> None:
+        self._accounting = accounting
+
+    async def SettleCall(self, request: Any, context: Any) -> accounting.Call:
+        self._accounting._enter(request, context)
+        if request.call_id != f"call-{1:032x}":
+            raise NotFound("NO_SUCH_CALL", f"there is no call named {request.call_id!r}", call=request.call_id)
+        call = self._accounting._call(request.run_id, 1)
+        call.settlement.verdict = request.verdict
+        call.settlement.raw_usage.CopyFrom(request.usage)
+        return call
+
+    async def StreamLedger(self, request: Any, context: Any) -> AsyncIterator[ledger.StreamLedgerResponse]:
+        self._accounting._enter(request, context)
+        yield ledger.StreamLedgerResponse(calls=[ledger.LedgerCall(id=f"call-{1:032x}", sequence=1)])
+
+    async def StreamCellLedgers(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        raise AssertionError("facts of cells must never come through the gateway")
+        yield
+
+
 async def start_planner(fake: FakePlanner, address: str = "127.0.0.1:0") -> Server:
     server = Server(address)
     server.add(fake, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
+    recoveries = FakeRecoveries(fake)
+    server.add(recoveries, recovery_rpc.add_RecoveryServiceServicer_to_server, "srbench.v1.RecoveryService")
     await server.start()
     return server
 
@@ -430,6 +550,7 @@ async def start_planner(fake: FakePlanner, address: str = "127.0.0.1:0") -> Serv
 async def start_accounting(fake: FakeAccounting, address: str = "127.0.0.1:0") -> Server:
     server = Server(address)
     server.add(fake, accounting_rpc.add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+    server.add(FakeLedger(fake), ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
     await server.start()
     return server
 
