@@ -22,7 +22,7 @@ def plain(table: Any) -> dict[str, list[Any]]:
         if isinstance(column, Labels):
             found[name] = [column.vocabulary[code] if code >= 0 else None for code in column.codes]
         else:
-            found[name] = np.nan_to_num(column, nan=-7.0).tolist()
+            found[name] = None if column is None else np.nan_to_num(column, nan=-7.0).tolist()
     return found
 
 
