@@ -16,6 +16,7 @@ from srbench_kit.errors import InvalidInput
 from srbench_accounting import checking, evidence, views
 from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.comparing_servicer import ComparingServicer
+from srbench_accounting.figures import Sides
 from srbench_accounting.recording import FactStream
 from srbench_accounting.retrospect_servicer import RetrospectServicer
 from srbench_accounting.run_facts import KnownRun, PlanCases
@@ -29,8 +30,9 @@ class Accounting(ComparingServicer, RetrospectServicer):
     """The ledger's face; comparisons and what looks back at a run are mixins of their own."""
 
     def __init__(self, store: Store, planner: PlannerClient, graders: GraderClient) -> None:
-        ComparingServicer.__init__(self, store, planner)
-        RetrospectServicer.__init__(self, store, planner, graders)
+        sides = Sides(store)
+        ComparingServicer.__init__(self, store, planner, sides)
+        RetrospectServicer.__init__(self, store, planner, graders, sides)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
