@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import work_queue_service_pb2_grpc as queue_rpc
 from srbench_kit import logs, serving
 from srbench_kit.errors import EXIT_BUG, EXIT_CODES, SrBenchError
@@ -52,6 +53,7 @@ async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
         servicer = PlannerServicer(parts, (known, datasets, jobs))
         server.add(servicer, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
+        server.add(service.recoveries, recovery_rpc.add_RecoveryServiceServicer_to_server, "srbench.v1.RecoveryService")
         await serving.serve(server, [service.background()])
     finally:
         await jobs.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import plan_pb2, planner_service_pb2, target_pb2, work_queue_service_pb2
+from srbench_kit.canonical import digest
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import limits as limit_rules
@@ -110,9 +111,10 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
 
 
 def plan_cases(
-    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str]
+    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str], *, digests: bool = False
 ) -> Iterable[plan_pb2.PlanCase]:
-    """The cases as the report sees them, in order. `graders` has the name of each case's grader."""
+    """The cases as the report sees them, in order; with the digest of each when wanted. `graders` has the name of each
+    case's grader."""
     by_case: dict[int, list[int]] = {}
     if matrix.picked is not None:
         for cell in range(len(matrix)):
@@ -128,6 +130,7 @@ def plan_cases(
             stratum=_text(metadata.get("stratum")),
             split=_text(metadata.get("split")),
             target_indexes=whole if matrix.picked is None else by_case.get(index, []),
+            sha256=digest(dict(case)) if digests else "",
             grader=graders[index],
         )
 

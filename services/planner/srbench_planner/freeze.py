@@ -31,7 +31,8 @@ from srbench_planner.ports import Benchmarks, BenchmarkSpec, CaseFiles
 ORDER = (
     *("version", "mode", "profile", "seed", "name", "cost_policy", "output_policy", "experiment", "dataset", "cases"),
     *("targets", "auxiliary_targets", "benchmark_options", "limits", "sampling", "execution_cells", "preview_context"),
-    *("limitations", "baseline_run_id", "case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
+    *("limitations", "baseline_run_id", "recovery"),
+    *("case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
 )
 
 
