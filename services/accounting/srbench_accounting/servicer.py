@@ -23,6 +23,7 @@ from srbench_accounting.store import Store
 
 if TYPE_CHECKING:
     from srbench_accounting.comparing_servicer import ComparingServicer
+    from srbench_accounting.figures import Sides
     from srbench_accounting.retrospect_servicer import RetrospectServicer
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -66,16 +67,25 @@ class Accounting(rpc.AccountingServiceServicer):
         self._graders = graders
 
     @cached_property
+    def sides(self) -> Sides:
+        """The figures of runs, shared by all that looks at whole runs."""
+        from srbench_accounting import figures
+
+        return figures.Sides(self._store)
+
+    @cached_property
     def comparing(self) -> ComparingServicer:
         """Compares runs."""
+        from srbench_accounting import comparing_servicer
 
-        return ComparingServicer(self._store, self._planner)
+        return comparing_servicer.ComparingServicer(self._store, self._planner, self.sides)
 
     @cached_property
     def retrospect(self) -> RetrospectServicer:
         """Looks back at finished runs."""
+        from srbench_accounting import retrospect_servicer
 
-        return RetrospectServicer(self._store, self._planner, self._graders)
+        return retrospect_servicer.RetrospectServicer(self._store, self._planner, self._graders, self.sides)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
