@@ -47,6 +47,7 @@ class Made:
     public_key: Path
     parent: str
     child: str
+    other: str
     report: dict[str, Any]
 
 
@@ -70,10 +71,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         usage = folder / "usage.json"
         usage.write_text(json.dumps({"usage": {"prompt_tokens": 7, "completion_tokens": 2}, "model": "small"}))
         served.cli("settle", parent, failed["id"], "--as", "happened", "--usage", str(usage))
-        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, served.get(f"/runs/{parent}/report"))
-        written = served.cli("bundle", parent, "--output", str(made.path), "--sign-key", str(private))
-        assert written["signed"] is True
-        assert served.cli("bundle", parent, "--output", str(made.again), "--sign-key", str(private))
+        other = served.run(folder, manifest(mmlu_cases(4), small), "other")
+        assert served.post(f"/runs/{other}/reconcile-usage", {}).status_code == 200
+        report = served.get(f"/runs/{parent}/report")
+        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, other, report)
+        for path in (made.path, made.again):
+            written = served.cli("bundle", parent, other, "--output", str(path), "--sign-key", str(private))
+            assert written["signed"] is True
+        merged = served.cli("compare", parent, other, "--lineage")
+        assert merged["merged_run_ids"] == [parent]
+        assert merged["baseline_quality_complete"] is True
         assert "OUTPUT_EXISTS" in served.cli("bundle", parent, "--output", str(made.path), code=2)
     return made
 
@@ -107,8 +114,9 @@ def test_every_number_is_derived_again_without_a_service(made: Made) -> None:
     assert found["equal"] is True
     assert found["problems"] == []
     assert found["signature"].startswith("right")
-    parent, child = found["runs"]
-    assert (parent["run_id"], child["run_id"]) == (made.parent, made.child)
+    runs = {run["run_id"]: run for run in found["runs"]}
+    assert set(runs) == {made.parent, made.other, made.child}
+    parent, other = runs[made.parent], runs[made.other]
     assert parent["streams_read"] == parent["call_count"]
     assert parent["call_values"]["cost_picodollars"]["compared"] == parent["call_count"]
     assert parent["call_values"]["settlement.cost_picodollars"] == {"compared": 1, "equal": 1}
@@ -118,6 +126,8 @@ def test_every_number_is_derived_again_without_a_service(made: Made) -> None:
     assert spent["rests_on"] == "raw streams"
     assert any(row["rests_on"] == "recorded grades" for row in parent["report_values"])
     assert any(name.startswith("merged-report.summary") for name in by_name)
+    assert any(row["name"] == "comparison.comparisons[0].quality_delta" for row in found["comparison_values"])
+    assert any("accounting_correction.id" in row["name"] for row in other["report_values"])
 
 
 def test_a_signature_by_another_key_is_refused(made: Made, tmp_path: Path) -> None:
@@ -179,7 +189,7 @@ def test_a_number_that_was_changed_and_sealed_again_is_told_apart(made: Made, tm
         seal(writer, None)
     done = cli("verify", str(path))
     assert done.returncode == 1, done.stdout[-2000:] + done.stderr
-    parent, child = json.loads(done.stdout)["runs"]
-    differing = child["differing_call_values"]
+    runs = {run["run_id"]: run for run in json.loads(done.stdout)["runs"]}
+    parent, differing = runs[made.parent], runs[made.child]["differing_call_values"]
     assert [(row["name"], row["recorded"]) for row in differing] == [("cost_picodollars", 1)]
     assert [row["recorded"] for row in parent["report_values"] if not row["equal"]] == [5]
