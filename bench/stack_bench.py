@@ -16,6 +16,7 @@ import json
 import os
 import resource
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -113,8 +114,12 @@ class Stack:
         return {name: cpu_s(pid) for name, pid in self.pids.items()}
 
     def stored_bytes(self) -> int:
-        """Bytes of everything under the store but logs."""
-        found = (path for path in self.store.rglob("*") if path.is_file() and "logs" not in path.parts)
+        """Bytes that the store keeps: without logs and spool, the databases' logs folded in."""
+        for path in self.store.glob("*.sqlite3"):
+            connection = sqlite3.connect(path)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+        found = (path for path in self.store.rglob("*") if path.is_file() and not {"logs", "spool"} & set(path.parts))
         return sum(path.stat().st_size for path in found)
 
 

@@ -1277,19 +1277,23 @@ class GetRunRequest(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    WITHOUT_CASES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id."""
     summary: _builtins.bool
     """Leave out the manifest, for callers who poll."""
+    without_cases: _builtins.bool
+    """Leave out the cases of a manifest that holds them itself."""
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
         summary: _builtins.bool = ...,
+        without_cases: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "summary", b"summary", "without_cases", b"without_cases"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

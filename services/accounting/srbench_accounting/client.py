@@ -51,9 +51,11 @@ class PlannerClient:
             raise _error(error) from error
 
     async def run(self, run_id: str, *, summary: bool = False) -> pb.Run:
-        """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`."""
+        """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`. The cases of its
+        plan are `plan_cases`, never part of the manifest."""
+        request = pb.GetRunRequest(id=run_id, summary=summary, without_cases=True)
         try:
-            return await self._planner.GetRun(pb.GetRunRequest(id=run_id, summary=summary), timeout=CALL_TIMEOUT_S)
+            return await self._planner.GetRun(request, timeout=CALL_TIMEOUT_S)
         except aio.AioRpcError as error:
             raise _error(error) from error
 

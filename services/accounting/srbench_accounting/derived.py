@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json
 
-from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
-from srbench_accounting.compare import RunFigures
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+    from srbench_accounting.compare import RunFigures
 
 
 class Derived(NamedTuple):

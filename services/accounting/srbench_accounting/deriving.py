@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import orjson
 from srbench.v1 import accounting_service_pb2 as pb
@@ -11,18 +12,18 @@ from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json
 
-from srbench_accounting import report_convert, report_input, rules_input
-from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
-from srbench_accounting.compare import RunFigures
 from srbench_accounting.derived import Derived, LoadedRun, TargetDeriving
 from srbench_accounting.dialects import Dialect
-from srbench_accounting.lineage import Attempt, Merged, merge
 from srbench_accounting.plain_usage import PlainCall, PlainPrice, read_plain
 from srbench_accounting.pricing import Price, PriceList
-from srbench_accounting.report import ChildAttempt, make_report
 from srbench_accounting.reservation import dearest_rates, reserve_at
 from srbench_accounting.settlement import Meter, Returned, Settlement, settle
 from srbench_accounting.usage import Usage
+
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+    from srbench_accounting.compare import RunFigures
+    from srbench_accounting.core_figures import CoreFigures
 
 _DIALECTS = {
     target_pb2.USAGE_DIALECT_UNSPECIFIED: Dialect.DETECT,
@@ -31,7 +32,6 @@ _DIALECTS = {
     target_pb2.USAGE_DIALECT_DEEPSEEK: Dialect.DEEPSEEK,
     target_pb2.USAGE_DIALECT_GEMINI: Dialect.GEMINI,
 }
-MAX_PLANS = 16
 
 
 class CoreTarget:
@@ -79,14 +79,19 @@ class CoreTarget:
 
 
 class CoreDeriving:
-    """The core as the service sees it. The columns of the last plans are kept, since a plan never changes."""
-
-    def __init__(self) -> None:
-        self._plans: dict[str, PlanColumns] = {}
+    """The core as the service sees it."""
 
     def target(self, target: target_pb2.Target) -> TargetDeriving:
         """The rules of one target, prepared once a run."""
         return CoreTarget(target)
+
+    @cached_property
+    def figures_of(self) -> CoreFigures:
+        """The half that makes figures of whole runs."""
+        # Here and not above: NumPy takes longer to import than the service may take to start.
+        from srbench_accounting.core_figures import CoreFigures
+
+        return CoreFigures()
 
     def report(
         self,
@@ -100,70 +105,25 @@ class CoreDeriving:
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts. `correction`: what it says of the correction in force.
         `recoveries` of the run are named, not counted."""
-        facts = report_input.run_facts(run)
-        facts = replace(facts, accounting_correction=correction, child_attempts=_attempts(recoveries))
-        return report_convert.report(make_report(facts, self.plan(run.plan, cases), outcomes, calls))
+        return self.figures_of.report(run, cases, outcomes, calls, correction=correction, recoveries=recoveries)
 
     def merged_figures(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> RunFigures:
         """The figures of a run together with its recoveries, as one side of a comparison."""
-        first = runs[0].run
-        plan = self.plan(first.plan, cases)
-        found = merged_run(runs, plan)
-        return RunFigures(
-            plan=plan,
-            outcomes=found.outcomes,
-            report=make_report(found.facts, plan, found.outcomes, found.calls),
-            singles=rules_input.singles(first.plan),
-            rules=rules_input.rules(first.plan),
-            calls=found.calls,
-        )
+        return self.figures_of.merged_figures(runs, cases)
 
     def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
         """The report of a run together with its recoveries."""
-        plan = self.plan(runs[0].run.plan, cases)
-        found = merged_run(runs, plan)
-        return report_convert.report(make_report(found.facts, plan, found.outcomes, found.calls))
+        return self.figures_of.merged_report(runs, cases)
 
     def figures(
-        self,
-        run: planner_pb.Run,
-        cases: Sequence[plan_pb2.PlanCase],
-        outcomes: OutcomeColumns,
-        calls: CallColumns,
+        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
     ) -> RunFigures:
         """The same figures as one side of a comparison."""
-        plan = self.plan(run.plan, cases)
-        return RunFigures(
-            plan=plan,
-            outcomes=outcomes,
-            report=make_report(report_input.run_facts(run), plan, outcomes, calls),
-            singles=rules_input.singles(run.plan),
-            rules=rules_input.rules(run.plan),
-            calls=calls,
-        )
+        return self.figures_of.figures(run, cases, outcomes, calls)
 
     def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
         """The columns of a plan."""
-        found = self._plans.get(plan.plan_sha256)
-        if found is None:
-            while len(self._plans) >= MAX_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            found = self._plans[plan.plan_sha256] = report_input.plan_columns(plan, cases)
-        return found
-
-
-def merged_run(runs: Sequence[LoadedRun], plan: PlanColumns) -> Merged:
-    """A run and its recoveries as one evaluation of `plan`, the first one's: what reports and comparisons take."""
-    attempts = [
-        Attempt(report_input.run_facts(one.run), [target.id for target in one.run.plan.targets], one.outcomes, one.calls)
-        for one in runs
-    ]
-    found = merge(attempts, plan)
-    return replace(found, facts=replace(found.facts, child_attempts=_attempts([one.run for one in runs[1:]])))
-
-
-def _attempts(recoveries: Sequence[planner_pb.Run]) -> tuple[ChildAttempt, ...]:
-    return tuple(report_input.child_attempt(run) for run in recoveries)
+        return self.figures_of.plan(plan, cases)
 
 
 def _price(price: usage_pb2.Price) -> Price:

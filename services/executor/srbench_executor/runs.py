@@ -40,19 +40,14 @@ class Run:
     subjects: list[Subject]
     auxiliary: dict[str, Subject]
     redactor: Redactor
+    # When the run must be over, in seconds since 1970; infinite when its context says nothing.
+    deadline: float
     cells: set[object] = field(default_factory=set)
 
     @property
     def limits(self) -> plan_pb2.Limits:
         """The run's bounds."""
         return self.context.limits
-
-    @property
-    def deadline(self) -> float:
-        """When the run must be over, in seconds since 1970; infinite when it says nothing."""
-        if not self.context.HasField("deadline_time"):
-            return float("inf")
-        return self.context.deadline_time.ToNanoseconds() / 1e9
 
 
 def prepare(context: queue_pb.RunContext) -> Run:
@@ -69,6 +64,7 @@ def prepare(context: queue_pb.RunContext) -> Run:
         context=context,
         subjects=[subject(target) for target in context.targets],
         auxiliary={target.id: subject(target) for target in context.auxiliary_targets},
+        deadline=context.deadline_time.ToNanoseconds() / 1e9 if context.HasField("deadline_time") else float("inf"),
         redactor=Redactor([value for name in sorted(names) if (value := os.environ.get(name))]),
     )
 
@@ -87,6 +83,8 @@ class RunBook:
             task = self._runs[run_id] = asyncio.create_task(self._fetch(run_id))
             task.add_done_callback(lambda done: self._forget_failed(run_id, done))
             self._prune()
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
         # Shielded: one cell that is stopped must not take the answer from the others.
         return await asyncio.shield(task)
 

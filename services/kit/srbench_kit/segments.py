@@ -90,6 +90,11 @@ class SegmentWriter:
             os.fdatasync(self._file)
             self._dirty = False
 
+    @property
+    def size(self) -> int:
+        """Bytes in the segment that is being written; 0 when none is."""
+        return 0 if self._file is None else self._size + self._queued_size
+
     def abandon(self) -> None:
         """Leaves the segment as it is, not synced; the next frame begins a new one. For after a failed `sync`."""
         self._queued, self._queued_size = [], 0

@@ -108,12 +108,13 @@ class Runs:
         """The row of the run that the actor started with `key`; `None` when there is none."""
         return await self.reader.run(lambda connection: _by_key(connection, actor.id, key))
 
-    async def get(self, actor: Actor, run_id: str, *, summary: bool = False) -> pb.Run:
+    async def get(self, actor: Actor, run_id: str, *, summary: bool = False, with_cases: bool = True) -> pb.Run:
         """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
         row = await self.row(actor, run_id)
         message = self.message(row)
         if not summary:
-            message.plan.CopyFrom(await self._plans.show(await self._plans.by_number(row.plan), whole=False))
+            stored = await self._plans.by_number(row.plan)
+            message.plan.CopyFrom(await self._plans.show(stored, whole=False, with_cases=with_cases))
             facts = await self.reader.run(
                 lambda c: c.execute(sa.select(store.runs.c.provenance).where(store.runs.c.id == run_id)).scalar_one()
             )

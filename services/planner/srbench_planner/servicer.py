@@ -83,7 +83,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
         return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
 
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
-        return await self._runs.get(auth.actor(context), request.id, summary=request.summary)
+        actor, with_cases = auth.actor(context), not request.without_cases
+        return await self._runs.get(actor, request.id, summary=request.summary, with_cases=with_cases)
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
         return await self._runs.list(auth.actor(context), request)

@@ -55,6 +55,7 @@ def test_every_method_has_a_door_but_those_between_services() -> None:
     "method",
     [
         "/srbench.v1.PlannerService/StreamReferences",
+        "/srbench.v1.PlannerService/StreamSealedCases",
         "/srbench.v1.AccountingService/RecordFacts",
         "/srbench.v1.AccountingService/FenceCells",
         "/srbench.v1.AccountingService/HaltRun",
