@@ -48,6 +48,7 @@ class Made:
     parent: str
     child: str
     other: str
+    answered: Path
     report: dict[str, Any]
 
 
@@ -74,7 +75,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         other = served.run(folder, manifest(mmlu_cases(4), small), "other")
         assert served.post(f"/runs/{other}/reconcile-usage", {}).status_code == 200
         report = served.get(f"/runs/{parent}/report")
-        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, other, report)
+        answered, cases = folder / "answered.tar", folder / "cases.jsonl"
+        cases.write_text("".join(json.dumps(case) + "\n" for case in mmlu_cases(4)))
+        served.cli("bundle", other, "--output", str(answered), "--with-answers", str(cases))
+        cases.write_text(json.dumps(mmlu_cases(4)[0] | {"answer": "C"}) + "\n")
+        wrong = ("--output", str(folder / "wrong.tar"), "--with-answers", str(cases))
+        assert "NO_ANSWERS" in served.cli("bundle", other, *wrong, code=2)
+        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, other, answered, report)
         for path in (made.path, made.again):
             written = served.cli("bundle", parent, other, "--output", str(path), "--sign-key", str(private))
             assert written["signed"] is True
@@ -128,6 +135,15 @@ def test_every_number_is_derived_again_without_a_service(made: Made) -> None:
     assert any(name.startswith("merged-report.summary") for name in by_name)
     assert any(row["name"] == "comparison.comparisons[0].quality_delta" for row in found["comparison_values"])
     assert any("accounting_correction.id" in row["name"] for row in other["report_values"])
+
+
+def test_with_answers_the_grades_are_made_again_too(made: Made) -> None:
+    done = cli("verify", str(made.answered))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    runs = {run["run_id"]: run for run in json.loads(done.stdout)["runs"]}
+    assert runs[made.other]["grades"] == {"compared": 8, "equal": 8, "not_made_again": 0, "differing": []}
+    rests = {row["name"]: row["rests_on"] for row in runs[made.other]["report_values"]}
+    assert rests["report.summary.targets[0:small].accuracy"] == "raw streams and answers"
 
 
 def test_a_signature_by_another_key_is_refused(made: Made, tmp_path: Path) -> None:
