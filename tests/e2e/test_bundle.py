@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from srbench_kit import archive
-from srbench_kit.bundles import SEALS, open_bundle
+from srbench_kit.bundles import SEALS, open_bundle, seal
 
 sys.path.insert(0, str(Path(__file__).parent))
 from whole_stack import clean_environment, manifest, mmlu_cases, running_stack, running_testbed, until
@@ -185,10 +185,91 @@ def test_a_flipped_byte_outside_the_members_is_found_too(made: Made, tmp_path: P
         assert [name for name, _ in problems] == ["the archive"], at
 
 
+JUNK = {
+    "nothing": b"",
+    "no JSON": b"\xff\x00{",
+    "another value": b"[1, 2]\n",
+    "an empty object": b"{}\n",
+    "depth": b"[" * 100_000,
+    "numbers": b'{"sequence": "99999999999999999999"}\n',
+}
+
+
+@pytest.mark.parametrize("junk", list(JUNK))
+def test_a_sealed_bundle_of_junk_is_refused_with_the_members_name(made: Made, tmp_path: Path, junk: str) -> None:
+    from srbench_accounting.verify import verify
+
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    one = next(name for name in contents if name.startswith("evidence/"))
+    own = [name for name in contents if name.startswith(f"runs/{made.parent}/")]
+    for name in ("bundle.json", "comparison.json", one, *own):
+        path = tmp_path / "junk.tar"
+        with path.open("wb") as out:
+            writer = archive.ArchiveWriter(out)
+            for member, content in contents.items():
+                writer.add(member, JUNK[junk] if member == name else content)
+            seal(writer, None)
+        found = verify(path, None)
+        problems: Any = found["problems"]
+        assert not found["equal"], name
+        # A report or a list without its rows is sound JSON: it differs instead.
+        assert name in {problem["member"] for problem in problems} or not problems, (name, problems)
+        path.unlink()
+
+
+def test_a_bundle_without_one_of_its_members_is_refused(made: Made, tmp_path: Path) -> None:
+    from srbench_accounting.verify import verify
+
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    missing = [f"runs/{made.parent}/{name}" for name in ("run.json", "cases.jsonl", "calls.jsonl", "outcomes.jsonl")]
+    missing += [f"runs/{made.parent}/report.json", next(name for name in contents if name.startswith("evidence/"))]
+    for name in missing:
+        path = tmp_path / f"without-{len(name)}.tar"
+        with path.open("wb") as out:
+            writer = archive.ArchiveWriter(out)
+            for member, content in contents.items():
+                if member != name:
+                    writer.add(member, content)
+            seal(writer, None)
+        problems: Any = verify(path, None)["problems"]
+        assert name in {problem["member"] for problem in problems}, (name, problems)
+        path.unlink()
+
+
+def test_an_evidence_that_unpacks_without_end_is_refused(made: Made, tmp_path: Path) -> None:
+    import hashlib
+
+    import srbench_accounting.bundle_reading as reading
+    import zstandard
+    from srbench_accounting.verify import verify
+
+    bomb = zstandard.compress(bytes(64 * 1024 * 1024))
+    sha256 = hashlib.sha256(bomb).hexdigest()
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    name = f"runs/{made.other}/calls.jsonl"
+    old = json.loads(contents[name].splitlines()[0])["receipt"]["evidence_sha256"]
+    contents[name] = contents[name].replace(old.encode(), sha256.encode())
+    contents[f"evidence/{sha256}.zst"] = bomb
+    path = tmp_path / "bomb.tar"
+    with path.open("wb") as out, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "MAX_EVIDENCE_BYTES", 1024 * 1024)
+        writer = archive.ArchiveWriter(out)
+        for member, content in contents.items():
+            writer.add(member, content)
+        seal(writer, None)
+        out.flush()
+        problems: Any = verify(path, None)["problems"]
+    assert f"evidence/{sha256}.zst" in {problem["member"] for problem in problems}
+
+
 def test_a_number_that_was_changed_and_sealed_again_is_told_apart(made: Made, tmp_path: Path) -> None:
     """A forger who makes all digests right again cannot make the raw streams say something else."""
-    from srbench_kit.bundles import seal
-
     path = tmp_path / "forged.tar"
     with made.path.open("rb") as file, path.open("wb") as out:
         opened = open_bundle(file)

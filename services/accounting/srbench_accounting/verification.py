@@ -15,7 +15,7 @@ from srbench_kit import bundle_files as files
 from srbench_kit import views
 from srbench_kit.bundles import Opened
 from srbench_kit.completion import Completion
-from srbench_kit.errors import DataLoss
+from srbench_kit.errors import Conflict, DataLoss, InvalidInput
 from srbench_kit.values import Json
 
 from srbench_accounting import answers, comparison_convert, corrections
@@ -236,7 +236,11 @@ class Verification:
         if recorded is None or not every <= loaded.keys():
             return
         baseline, *candidates = [self._side(first, index.recoveries[first], loaded) for first in index.runs]
-        made = comparison_convert.comparison(compare_all(baseline, candidates))
+        try:
+            made = comparison_convert.comparison(compare_all(baseline, candidates))
+        except (InvalidInput, Conflict) as error:
+            self._opened.problems.append((files.COMPARISON, f"these runs cannot be compared: {error.message}"))
+            return
         sides = (baseline, *candidates)
         made.merged_run_ids.extend(side.report.facts.run_id for side in sides if side.report.facts.merged)
         self.comparison = compare_values("comparison", recorded, views.deep(made))
