@@ -35,6 +35,7 @@ COMMANDS = {
     "runs": "runs:runs",
     "serve": "serve:serve",
     "settle": "settle:settle",
+    "setup": "setup:setup",
     "show": "show:show",
     "stop": "serve:stop",
     "target": "target:target",

@@ -1118,6 +1118,50 @@ class StreamReferencesResponse(_message.Message):
 Global___StreamReferencesResponse: _TypeAlias = StreamReferencesResponse  # noqa: Y015
 
 @_typing.final
+class StreamHiddenTestsRequest(_message.Message):
+    """The request for `StreamHiddenTests`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.str
+    """SHA-256 of the tests, from the case's metadata."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamHiddenTestsRequest: _TypeAlias = StreamHiddenTestsRequest  # noqa: Y015
+
+@_typing.final
+class StreamHiddenTestsResponse(_message.Message):
+    """The response for `StreamHiddenTests`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The next bytes."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamHiddenTestsResponse: _TypeAlias = StreamHiddenTestsResponse  # noqa: Y015
+
+@_typing.final
 class Run(_message.Message):
     """A run."""
 

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from typing import Any, Protocol, TypeAlias
 
 from grpc import aio
-from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
@@ -49,7 +48,7 @@ class Plans(Protocol):
         ...
 
 
-class ComparingServicer(rpc.AccountingServiceServicer):
+class ComparingServicer:
     """Compares runs."""
 
     def __init__(self, store: Store, planner: Plans) -> None:

@@ -12,7 +12,7 @@ from srbench.v1 import ledger_service_pb2 as ledger_pb
 
 from srbench_accounting.columns import CallColumns, CallEnd, Floats, Labels, OutcomeColumns, floats, ints
 from srbench_accounting.derived import Derived
-from srbench_accounting.settled import settle_columns
+from srbench_accounting.settled_columns import settle_columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
@@ -14,9 +14,11 @@ from srbench_kit import auth
 from srbench_kit.errors import Forbidden
 
 from srbench_accounting import views
-from srbench_accounting.cell_ledgers import CellLedger, cell_ledgers
 from srbench_accounting.ledger_export import LedgerExport
 from srbench_accounting.store import Store
+
+if TYPE_CHECKING:
+    from srbench_accounting.cell_ledgers import CellLedger
 
 BATCH = 2000
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
@@ -34,6 +36,9 @@ class LedgerServicer(rpc.LedgerServiceServicer):
         auth.require_role(context, "planner")
         store, run = self._store, await self._store.registry.run(request.run_id)
         outcomes, calls = await store.reader.run(lambda connection: store.loader.load(connection, run.run_no, 0.0))
+        # Here and not above: it takes NumPy, which takes longer to import than the service may take to start.
+        from srbench_accounting.cell_ledgers import cell_ledgers
+
         cells = [_cell(found) for found in cell_ledgers(outcomes, calls)]
         for start in range(0, len(cells), BATCH):
             yield ledger_pb.StreamCellLedgersResponse(cells=cells[start : start + BATCH])

@@ -13,7 +13,7 @@ from srbench_accounting import schema
 from srbench_accounting.column_cache import ColumnCache, Table
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
 from srbench_accounting.corrections import Corrections
-from srbench_accounting.settled import in_force_by_row, settle_columns
+from srbench_accounting.settled_columns import in_force_by_row, settle_columns
 from srbench_accounting.settlements import Settlements
 from srbench_accounting.statements import InStatement, Statement
 from srbench_accounting.vocabulary import Vocabulary

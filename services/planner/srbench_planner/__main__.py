@@ -18,6 +18,8 @@ from srbench_planner.assembly import assemble
 from srbench_planner.benchmarks import BUILT_IN
 from srbench_planner.bound_files import BoundFiles
 from srbench_planner.datasets import DatasetStore
+from srbench_planner.grader_client import GraderClient
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.planner_servicer import PlannerServicer
 from srbench_planner.ports import Benchmarks
 from srbench_planner.preparation import PreparationJobs
@@ -41,6 +43,7 @@ def main(listen: str, store: Path, accounting: str) -> None:
 async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
     server = serving.Server(listen)
     facts = AccountingClient(accounting_address)
+    grader = GraderClient(os.environ.get("SR_BENCH_GRADER_ADDRESS", ""))
     known, datasets = catalog.load(), DatasetStore(folder)
     jobs = PreparationJobs(folder, known, datasets)
     benchmarks = Benchmarks(
@@ -50,7 +53,7 @@ async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
     try:
         await service.start()
         parts = service.registry, service.freezer, service.plans, service.runs, service.scheduler
-        servicer = PlannerServicer(parts, (known, datasets, jobs))
+        servicer = PlannerServicer(parts, (known, datasets, jobs), (benchmarks, HiddenParts(folder), grader))
         server.add(servicer, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
         server.add(service.recoveries, recovery_rpc.add_RecoveryServiceServicer_to_server, "srbench.v1.RecoveryService")
@@ -58,6 +61,7 @@ async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
     finally:
         await jobs.close()
         await facts.close()
+        await grader.close()
         service.close()
 
 

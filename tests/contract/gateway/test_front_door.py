@@ -32,7 +32,7 @@ def methods(service: Any) -> dict[str, Any]:
 
 
 INSIDE = {
-    *("StreamReferences", "StreamSealedCases"),
+    *("StreamReferences", "StreamSealedCases", "StreamHiddenTests"),
     *("RecordFacts", "FenceCells", "HaltRun", "StreamCellLedgers"),
 }
 
@@ -55,6 +55,7 @@ def test_every_method_has_a_door_but_those_between_services() -> None:
     "method",
     [
         "/srbench.v1.PlannerService/StreamReferences",
+        "/srbench.v1.PlannerService/StreamHiddenTests",
         "/srbench.v1.PlannerService/StreamSealedCases",
         "/srbench.v1.AccountingService/RecordFacts",
         "/srbench.v1.AccountingService/FenceCells",

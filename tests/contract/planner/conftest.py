@@ -25,6 +25,8 @@ from srbench_kit.values import to_value
 from srbench_planner import assembly
 from srbench_planner.accounting_client import AccountingClient
 from srbench_planner.assembly import PlanService
+from srbench_planner.grader_client import GraderClient
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.servicer import PlanServicer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "planner"))
@@ -167,7 +169,12 @@ async def start(
         service = assembly.assemble(tmp_path, benchmarks(), files, facts)
         await service.start()
         server = Server("127.0.0.1:0")
-        plans = PlanServicer(service.registry, service.freezer, service.plans, service.runs, service.scheduler)
+        plans = PlanServicer(
+            *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
+            benchmarks=benchmarks(),
+            hidden=HiddenParts(tmp_path),
+            grader=GraderClient(""),
+        )
         server.add(plans, planner_service_pb2_grpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         recovery = recovery_rpc.add_RecoveryServiceServicer_to_server
         server.add(service.recoveries, recovery, "srbench.v1.RecoveryService")
