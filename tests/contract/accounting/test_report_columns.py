@@ -21,8 +21,8 @@ def plain(table: Any) -> dict[str, list[Any]]:
         column = getattr(table, name)
         if isinstance(column, Labels):
             found[name] = [column.vocabulary[code] if code >= 0 else None for code in column.codes]
-        else:
-            found[name] = None if column is None else np.nan_to_num(column, nan=-7.0).tolist()
+        elif column is not None:
+            found[name] = np.nan_to_num(column, nan=-7.0).tolist()
     return found
 
 
