@@ -25,7 +25,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
         {"reason", "error", "model", "selected_model", "decision", "config_hash", "finish_reason"}
         | {"evidence_sha256", "first_token_clock"}
     ),
-    "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
+    "srbench.v1.Metrics": frozenset({"accuracy_ci95", "estimated_accuracy_ci95"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.

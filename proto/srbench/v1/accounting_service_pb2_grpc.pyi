@@ -69,6 +69,11 @@ class AccountingServiceStub:
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
     """
+    RecordReplay: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.RecordReplayRequest, _accounting_service_pb2.RecordReplayResponse]
+    """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+    are not touched and nothing is spent. Idempotent by cell.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
+    """
 
 @_typing.type_check_only
 class AccountingServiceAsyncStub(AccountingServiceStub):
@@ -109,6 +114,11 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     ReadEvidence: _aio.UnaryStreamMultiCallable[_accounting_service_pb2.ReadEvidenceRequest, _accounting_service_pb2.EvidenceChunk]  # type: ignore[assignment]
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+    """
+    RecordReplay: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.RecordReplayRequest, _accounting_service_pb2.RecordReplayResponse]  # type: ignore[assignment]
+    """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+    are not touched and nothing is spent. Idempotent by cell.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
     """
 
 class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -201,6 +211,17 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_accounting_service_pb2.EvidenceChunk], _abc.AsyncIterator[_accounting_service_pb2.EvidenceChunk]]:
         """Streams a call's evidence: a serialized `Evidence`, in chunks.
         Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+        """
+
+    @_abc_1.abstractmethod
+    def RecordReplay(
+        self,
+        request: _accounting_service_pb2.RecordReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_accounting_service_pb2.RecordReplayResponse, _abc.Awaitable[_accounting_service_pb2.RecordReplayResponse]]:
+        """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+        are not touched and nothing is spent. Idempotent by cell.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
         """
 
 def add_AccountingServiceServicer_to_server(servicer: AccountingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,6 +11,7 @@ from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 
 from srbench_accounting.columns import CallColumns, OutcomeColumns
+from srbench_accounting.routing import RoutingColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,12 @@ class Deriving(Protocol):
         ...
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts."""
         ...

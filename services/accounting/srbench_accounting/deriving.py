@@ -15,6 +15,7 @@ from srbench_accounting.dialects import Dialect
 from srbench_accounting.pricing import Price, PriceList
 from srbench_accounting.report import make_report
 from srbench_accounting.reservation import reserve_picodollars
+from srbench_accounting.routing import RoutingColumns
 from srbench_accounting.settlement import Meter, Returned, Settlement, settle
 from srbench_accounting.usage import Usage
 
@@ -85,10 +86,11 @@ class CoreDeriving:
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts."""
         plan = self._plan(run.plan, cases)
-        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
+        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls, routings))
 
     def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
         found = self._plans.get(plan.plan_sha256)

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import func
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit.values import object_of
 
 from srbench_accounting import schema
-from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
+from srbench_accounting.columns import UNKNOWN, CallColumns, CellEnd, Floats, Ints, Labels, OutcomeColumns
+from srbench_accounting.packing import unpack
+from srbench_accounting.routing import Routing, RoutingColumns, routing_columns, routing_of
 from srbench_accounting.schema import row_id
 from srbench_accounting.statements import Statement
 from srbench_accounting.vocabulary import Vocabulary
@@ -61,6 +64,21 @@ class ColumnLoader:
             .order_by(calls.c.call_id),
             dialect,
         )
+
+        self._answers = Statement(
+            sa.select(outcomes.c.case_index, outcomes.c.target_index, outcomes.c.rest)
+            .where(
+                outcomes.c.outcome_id.between(sa.bindparam("first"), sa.bindparam("last")),
+                outcomes.c.state == sa.literal_column(str(int(CellEnd.DONE))),
+            )
+            .order_by(outcomes.c.outcome_id),
+            dialect,
+        )
+
+    def routings(self, connection: Connection, run_no: int) -> RoutingColumns:
+        """What the answered previews of a run say. Raises: `DataLoss` (`ROW_DAMAGED`)."""
+        rows = self._answers.rows(connection, row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
+        return routing_columns((case, target, _routing(rest)) for case, target, rest in rows)
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
         """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
@@ -121,6 +139,10 @@ class ColumnLoader:
         # `UNKNOWN` sorts first, so that the code of the first word is 1 where it occurs and 0 where not.
         shift = int(len(known) > len(used))
         return Labels(codes.astype(np.int64) - shift, tuple(words[number] for number in used))
+
+
+def _routing(rest: bytes) -> Routing:
+    return routing_of(object_of(unpack(pb.CellOutcome, rest).details).get("routing"))
 
 
 def _known(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:

@@ -16,6 +16,7 @@ from srbench_accounting.ledger import Ledger
 from srbench_accounting.listing import Lists
 from srbench_accounting.loading import ColumnLoader
 from srbench_accounting.recording import Recorder
+from srbench_accounting.replaying import Replays
 from srbench_accounting.run_facts import Planner, RunRegistry
 from srbench_accounting.schema import HEAD
 from srbench_accounting.vocabulary import Vocabulary
@@ -38,6 +39,7 @@ class Store:
     recorder: Recorder
     board: ActivityBoard
     deriving: Deriving
+    replays: Replays
 
     def close(self) -> None:
         """Commits what waits, syncs and closes."""
@@ -70,4 +72,5 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
+        replays=Replays(engine.dialect, vocabulary, lists),
     )

@@ -38,7 +38,9 @@ def report(
     """The report of a run, computed from its plan and facts."""
     eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
     outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
-    return store.deriving.report(planner_run, cases.cases, outcomes, calls)
+    previews = planner_run.plan.mode == "preview"
+    routings = store.loader.routings(connection, run.run_no) if previews else None
+    return store.deriving.report(planner_run, cases.cases, outcomes, calls, routings)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:

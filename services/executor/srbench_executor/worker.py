@@ -55,7 +55,7 @@ class Worker:
     @property
     def call_count(self) -> int:
         """Calls in flight."""
-        return sum(cell.call is not None for cell in self._held.values())
+        return sum(cell.call is not None or cell.fetch is not None for cell in self._held.values())
 
     def drain(self) -> None:
         """Leases no more; what is in hand is finished."""

@@ -35,7 +35,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
             "first_token_clock",
         }
     ),
-    "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
+    "srbench.v1.Metrics": frozenset({"accuracy_ci95", "estimated_accuracy_ci95"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.

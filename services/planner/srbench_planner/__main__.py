@@ -49,7 +49,7 @@ async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
     try:
         await service.start()
         parts = service.registry, service.freezer, service.plans, service.runs, service.scheduler
-        servicer = PlannerServicer(parts, (known, datasets, jobs))
+        servicer = PlannerServicer(parts, (known, datasets, jobs), service.loop)
         server.add(servicer, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
         await serving.serve(server, [service.background()])

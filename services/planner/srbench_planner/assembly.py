@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy.engine import Engine
 from srbench_kit import settings
@@ -14,17 +16,26 @@ from srbench_kit.errors import InvalidInput
 from srbench_planner import recovery, store
 from srbench_planner.accounting_client import Facts
 from srbench_planner.active import ActiveRun
+from srbench_planner.captures import Captures
 from srbench_planner.executors import Executors
+from srbench_planner.experiments import Experiments
 from srbench_planner.freeze import Freezer
 from srbench_planner.journal import Journal
+from srbench_planner.loop_servicer import LoopParts
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks, CaseFiles
 from srbench_planner.queue_servicer import WorkQueueServicer
+from srbench_planner.replays import Replays
 from srbench_planner.runs import Runs
+from srbench_planner.saved_facts import SavedRuns
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
 
 DEFAULT_LEASE_S = 15.0
+
+
+class Ledger(Facts, SavedRuns, Protocol):
+    """Accounting, as all parts together need it."""
 
 
 def lease_duration_s() -> float:
@@ -57,6 +68,7 @@ class PlanService:
     work_queue: WorkQueueServicer
     lease_s: float
     restored: list[ActiveRun]
+    loop: LoopParts
 
     async def start(self) -> None:
         """Takes in what a former process left."""
@@ -67,7 +79,7 @@ class PlanService:
         """Loads the cases of restored runs, then keeps all runs going until it is cancelled."""
         await recovery.load_cases(self.restored, self.plans, self.scheduler)
         self.restored = []
-        await self.scheduler.run()
+        await asyncio.gather(self.scheduler.run(), self.loop.replays.resume())
 
     def close(self) -> None:
         """Commits what waits."""
@@ -75,27 +87,38 @@ class PlanService:
         self.engine.dispose()
 
 
-def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Facts) -> PlanService:
+def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Ledger) -> PlanService:
     """The parts over the store in `folder`."""
     engine = store.open_store(settings.database_url("planner", folder))
     writer, reader = GroupWriter(engine), Reader(engine)
     journal = Journal(writer)
     scheduler = Scheduler(journal, facts)
     plans = Plans(writer, reader, folder / "blobs", benchmarks, files)
-    runs = Runs(writer, reader, journal, plans, scheduler)
+    captures = Captures()
+    runs = Runs(writer, reader, journal, plans, scheduler, captures)
+    registry, freezer = TargetRegistry(folder), Freezer(benchmarks, files)
+    loop = LoopParts(
+        registry=registry,
+        freezer=freezer,
+        plans=plans,
+        runs=runs,
+        replays=Replays(writer, runs, plans, benchmarks, facts),
+        experiments=Experiments(writer, reader),
+    )
     executors = Executors(writer, reader)
     lease_s = lease_duration_s()
     return PlanService(
         engine=engine,
         writer=writer,
         reader=reader,
-        registry=TargetRegistry(folder),
-        freezer=Freezer(benchmarks, files),
+        registry=registry,
+        freezer=freezer,
         plans=plans,
         runs=runs,
         scheduler=scheduler,
         executors=executors,
-        work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s),
+        work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s, captures),
         lease_s=lease_s,
         restored=[],
+        loop=loop,
     )

@@ -8,6 +8,7 @@ from srbench_planner.catalog import Catalog
 from srbench_planner.dataset_servicer import DatasetServicer
 from srbench_planner.datasets import DatasetStore
 from srbench_planner.freeze import Freezer
+from srbench_planner.loop_servicer import LoopParts, LoopServicer
 from srbench_planner.plans import Plans
 from srbench_planner.preparation import PreparationJobs
 from srbench_planner.runs import Runs
@@ -19,9 +20,10 @@ PlanParts: TypeAlias = tuple[TargetRegistry, Freezer, Plans, Runs, Scheduler]
 DatasetParts: TypeAlias = tuple[Catalog, DatasetStore, PreparationJobs]
 
 
-class PlannerServicer(PlanServicer, DatasetServicer):
-    """Each half keeps its own parts; neither knows of the other's."""
+class PlannerServicer(PlanServicer, LoopServicer, DatasetServicer):
+    """Each part keeps its own things; none knows of the others'."""
 
-    def __init__(self, plans: PlanParts, datasets: DatasetParts) -> None:
+    def __init__(self, plans: PlanParts, datasets: DatasetParts, loop: LoopParts) -> None:
         PlanServicer.__init__(self, *plans)
+        LoopServicer.__init__(self, loop)
         DatasetServicer.__init__(self, *datasets)

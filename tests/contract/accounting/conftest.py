@@ -23,6 +23,7 @@ from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_accounting.client import PlannerClient
 from srbench_accounting.columns import CallColumns, OutcomeColumns
 from srbench_accounting.derived import Derived
+from srbench_accounting.routing import RoutingColumns
 from srbench_accounting.servicer import Accounting
 from srbench_accounting.store import Store, open_store
 from srbench_kit import auth, wire
@@ -116,7 +117,12 @@ class FakeDeriving:
         return FakeTarget()
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         self.outcomes, self.calls = outcomes, calls
         return report_pb2.Report(run_id=run.id, status=run.status)

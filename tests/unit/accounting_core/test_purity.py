@@ -25,6 +25,7 @@ CORE = (
     "receipts",
     "report",
     "reservation",
+    "routing",
     "savings",
     "settlement",
     "trials",
