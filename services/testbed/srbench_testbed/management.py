@@ -88,7 +88,8 @@ class Routers:
     def change(self, name: str, body: Json, mode: str, if_match: str) -> tuple[int, dict[str, Json]]:
         """Saves a configuration; 200 when it is in force, 202 when it will be.
 
-        Raises: `InvalidInput`, `Conflict` (`PRECONDITION_REQUIRED`, `ETAG_MISMATCH`, `RESTART_REQUIRED`, `CONFIG_ACTIVATION_PENDING`).
+        Raises: `InvalidInput`, `Conflict` (`PRECONDITION_REQUIRED`, `ETAG_MISMATCH`, `RESTART_REQUIRED`,
+        `CONFIG_ACTIVATION_PENDING`).
         """
         state = self._guarded(name, if_match)
         yaml, _ = _change(body)
