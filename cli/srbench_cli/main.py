@@ -16,11 +16,17 @@ from srbench_cli.printing import print_error
 EXIT_INTERRUPTED = 130
 COMMANDS = {
     "cancel": "runs:cancel",
+    "candidate-plan": "candidate_plan:candidate_plan",
     "catalog": "catalog:catalog",
     "dataset": "dataset:dataset",
     "demo": "demo:demo",
     "evidence": "evidence:evidence",
+    "experiment": "experiment:experiment",
     "plan": "plan:plan",
+    "preview": "preview:preview",
+    "recipes": "recipes:recipes",
+    "replay": "replay:replay",
+    "replay-options": "replay:replay_options",
     "report": "report:report",
     "run": "run:run",
     "runs": "runs:runs",
