@@ -1,4 +1,4 @@
-"""The loop that improves a router, from the command line over real processes, against a testbed that counts every request."""
+"""The loop that improves a router: the command line over real processes, and a testbed that counts what it is asked."""
 
 from __future__ import annotations
 

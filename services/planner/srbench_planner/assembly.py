@@ -69,6 +69,7 @@ class PlanService:
     lease_s: float
     restored: list[ActiveRun]
     loop: LoopParts
+    captures: Captures
 
     async def start(self) -> None:
         """Takes in what a former process left."""
@@ -121,4 +122,5 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Ledg
         lease_s=lease_s,
         restored=[],
         loop=loop,
+        captures=captures,
     )

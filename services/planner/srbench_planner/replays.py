@@ -209,7 +209,7 @@ class Replays:
         }
         saved = await self._facts.answers(baseline.run_id, lambda case, target: cells[case, target])
         routed = await self._facts.routed(preview.run_id)
-        digest = _digests(object_of(baseline.plan.sampling))
+        digest = request_digests(object_of(baseline.plan.sampling))
         return await asyncio.to_thread(replay_rules.check_cells, baseline, preview, saved, routed, digest)
 
     async def _resume(self, run_id: str, plan: int) -> None:
@@ -262,7 +262,7 @@ def _can_be_baseline(run: pb.Run) -> bool:
     return run.status == "completed" and run.plan.mode == "live" and singles
 
 
-def _digests(sampling: dict[str, Json]) -> replay_rules.RequestDigest:
+def request_digests(sampling: dict[str, Json]) -> replay_rules.RequestDigest:
     """Works out again what was sent, by the rules that executors send by."""
 
     def digest(target: target_pb2.Target, case: Mapping[str, Json]) -> str:
