@@ -18,13 +18,19 @@ COMMANDS = {
     "cancel": "runs:cancel",
     "candidate-plan": "candidate_plan:candidate_plan",
     "catalog": "catalog:catalog",
+    "compare": "compare:compare",
+    "comparison-options": "compare:comparison_options",
     "dataset": "dataset:dataset",
     "demo": "demo:demo",
     "evidence": "evidence:evidence",
     "experiment": "experiment:experiment",
+    "export": "retrospect:export",
+    "pairs": "compare:pairs",
     "plan": "plan:plan",
     "preview": "preview:preview",
     "recipes": "recipes:recipes",
+    "reconcile-usage": "retrospect:reconcile_usage",
+    "regrade": "retrospect:regrade",
     "replay": "replay:replay",
     "replay-options": "replay:replay_options",
     "report": "report:report",
@@ -72,8 +78,8 @@ def benchmark() -> None:
     """Compares a Mixture-of-Models router with single models on frozen tasks.
 
     Data goes to stdout: a table on a terminal, JSON when piped or with --json. Everything else goes to stderr. Exit codes:
-    0 success, 1 a run that did not complete, 2 bad input, 3 not found, 4 conflict, 5 used up, 6 no answer, 7 no token,
-    8 forbidden, 9 damaged data, 70 a bug, 130 interrupted.
+    0 success, 1 a run that did not complete or a comparison that says no, 2 bad input, 3 not found, 4 conflict, 5 used up,
+    6 no answer, 7 no token, 8 forbidden, 9 damaged data, 70 a bug, 130 interrupted.
     """
 
 

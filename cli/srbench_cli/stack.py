@@ -106,7 +106,7 @@ def plain_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if (name in _PLAIN or name.startswith(_PREFIXES))
+        if (name in _PLAIN or name.lower() in _PROXIES or name.startswith(_PREFIXES))
         and name not in _NEVER_PLAIN
         and not name.endswith(_SECRET_ENDINGS)
     }

@@ -7,12 +7,13 @@ import re
 
 from srbench.v1 import experiment_pb2, recipe_pb2, replay_pb2
 from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import views
 from srbench_kit.errors import InvalidInput
 from srbench_kit.ids import uuid7_hex
 from srbench_kit.values import Json, to_value
 from starlette.responses import Response
 
-from srbench_gateway import answers, views
+from srbench_gateway import answers
 from srbench_gateway.fields import fill, unknown
 from srbench_gateway.params import Param
 from srbench_gateway.planning_routes import AFTER, FREEZE_TIMEOUT_S, cursor

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.values import Json
 
-from srbench_accounting.columns import CallColumns, OutcomeColumns
-from srbench_accounting.routing import RoutingColumns
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+    from srbench_accounting.compare import RunFigures
+    from srbench_accounting.routing import RoutingColumns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Derived(NamedTuple):
     """Tokens and money of one call, derived from its receipt. `None` is unknown; money in picodollars.
 
     Attributes:
@@ -68,7 +69,20 @@ class Deriving(Protocol):
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        *,
+        correction: Json = None,
         routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
+        """The report of a run from its plan and facts. `correction`: what it says of the correction in force;
+        `routings`: the answered previews of a run of that mode."""
+        ...
+
+    def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        """The columns of a plan."""
+        ...
+
+    def figures(
+        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+    ) -> RunFigures:
+        """The same figures as one side of a comparison."""
         ...

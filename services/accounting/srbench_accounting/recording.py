@@ -8,8 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
+from itertools import islice
 
+from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit.crashpoints import ARMED, crashpoint
 from srbench_kit.db import GroupWriter
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
 
@@ -17,7 +20,7 @@ from srbench_accounting.activity import ActivityBoard
 from srbench_accounting.admission import Refusal
 from srbench_accounting.evidence import Assembly, Pending
 from srbench_accounting.known_calls import KnownCalls
-from srbench_accounting.ledger import Item, Ledger
+from srbench_accounting.ledger import Item, Ledger, Recorded
 from srbench_accounting.run_facts import RunRegistry
 from srbench_accounting.vocabulary import Vocabulary
 
@@ -56,9 +59,17 @@ class Recorder:
         return acks
 
     async def _record(self, items: Sequence[Item]) -> list[pb.FactAck]:
-        recorded = await self._writer.run(lambda connection: self._ledger.record(connection, items))
+        _pass("before", items)
+        recorded = await self._writer.run_shared(self._record_all, items)
+        _pass("after", items)
         self._vocabulary.learn(recorded.words)
         return recorded.acks
+
+    def _record_all(self, connection: Connection, messages: list[Sequence[Item]]) -> list[Recorded]:
+        """Records the messages that wait together as if they were one: what a statement costs is shared by all."""
+        whole = self._ledger.record(connection, [item for items in messages for item in items])
+        acks = iter(whole.acks)
+        return [Recorded(list(islice(acks, len(items))), whole.words) for items in messages]
 
 
 class FactStream:
@@ -164,6 +175,13 @@ class FactStream:
             except SrBenchError as error:
                 return Refusal(error.reason, error.message)
         return Refusal("PLANNER_UNREACHABLE", f"the run {run_id!r} could not be kept")
+
+
+def _pass(side: str, items: Sequence[Item]) -> None:
+    """The crash points around a commit, one a fact: `accounting.before_dispatch`, `accounting.after_settle` and so on."""
+    if ARMED:
+        for item in items:
+            crashpoint(f"accounting.{side}_{item.fact.WhichOneof('fact')}")
 
 
 def _refused(fact: pb.Fact, reason: str, message: str) -> pb.FactAck:

@@ -9,7 +9,7 @@ from srbench.v1 import plan_pb2, report_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
-from srbench_accounting import answers, convert, schema
+from srbench_accounting import answers, convert, corrections, schema
 from srbench_accounting.listing import CallWithEnd, Filter, Page
 from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import KnownRun, PlanCases
@@ -38,9 +38,15 @@ def report(
     """The report of a run, computed from its plan and facts."""
     eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
     outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
-    previews = planner_run.plan.mode == "preview"
-    routings = store.loader.routings(connection, run.run_no) if previews else None
-    return store.deriving.report(planner_run, cases.cases, outcomes, calls, routings)
+    made = store.corrections.of_run(connection, run.run_no, calls=False)
+    correction = corrections.shown(made[-1] if made else None)
+    routings = None
+    if planner_run.plan.mode == "preview":
+        # Imported when needed, as all that works on columns is.
+        from srbench_accounting import routing_rows
+
+        routings = routing_rows.load(connection, run.run_no)
+    return store.deriving.report(planner_run, cases.cases, outcomes, calls, correction=correction, routings=routings)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:

@@ -9,10 +9,12 @@ import hashlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
 from srbench_kit.completion import header
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
 from srbench_kit.values import Json
 
@@ -23,11 +25,14 @@ from srbench_executor.carrying import carry
 from srbench_executor.exchange import Origin, Outgoing, Transport
 from srbench_executor.facts import FactStream
 from srbench_executor.pool import DirectTransport
-from srbench_executor.proxied import ProxiedTransport, proxy_for
+from srbench_executor.proxies import proxy_for
 from srbench_executor.receipts import Settlement
 from srbench_executor.runs import Run, Subject
 from srbench_executor.spool import Spool
 from srbench_executor.work import Cell, Ended, Refused
+
+if TYPE_CHECKING:
+    from srbench_executor.proxied import ProxiedTransport
 
 CONNECT_S = 10.0
 SHORTEST_CALL_S = 0.1
@@ -65,6 +70,8 @@ class Transports:
         if proxy is None:
             return self._direct
         if proxy not in self._proxied:
+            from srbench_executor.proxied import ProxiedTransport
+
             self._proxied[proxy] = ProxiedTransport(proxy)
         return self._proxied[proxy]
 
@@ -140,7 +147,9 @@ class Caller:
         offered = pb.Dispatch()
         offered.CopyFrom(dispatch)
         offered.dispatch_time.FromNanoseconds(time.time_ns())
+        crashpoint("executor.before_dispatch")
         ack = await self._facts.record([pb.Fact(dispatch=offered)])
+        crashpoint("executor.after_dispatch")
         if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
             return _from_record(ack.known_call), None
         if ack.reason:
@@ -185,9 +194,12 @@ class Caller:
 
     async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
+        crashpoint("executor.before_receipt")
         if number is not None:
             self._spool.receipt(number, facts)
+        crashpoint("executor.before_settle")
         ack = await self._facts.record(facts)
+        crashpoint("executor.after_settle")
         if not ack.reason and number is not None:
             self._spool.acknowledged(number)
         if ack.reason == "STORAGE_FULL":

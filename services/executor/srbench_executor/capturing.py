@@ -12,7 +12,7 @@ from grpc import aio
 from srbench.v1 import recipe_pb2, target_pb2
 from srbench.v1.work_queue_service_pb2_grpc import WorkQueueServiceStub
 from srbench_kit import documents, wire
-from srbench_kit.completion import refusal_reason
+from srbench_kit.chatparts import refusal_reason
 from srbench_kit.errors import InvalidInput
 from srbench_kit.redact import Redactor
 from srbench_kit.values import Json, fill_value

@@ -10,6 +10,7 @@ from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import wire
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import SrBenchError
 
 from srbench_executor.caller import Caller
@@ -46,11 +47,15 @@ class Cells:
         if verdict.state == queue_pb.CELL_STATE_QUEUED:
             await asyncio.sleep(HAND_BACK_S)
         else:
+            crashpoint("executor.before_outcome")
             ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict, time.time_ns()))])
             if ack.reason == "OUTRUN_TOKEN":
                 return
             if ack.reason:
+                # Facts win: a cell whose outcome is not on record has none, whatever was seen here.
                 _log.error("accounting refused an outcome: %s (%s)", ack.message, ack.reason)
+                verdict = _unrecorded(ack.reason, ack.message)
+        crashpoint("executor.before_complete")
         self._leasing.complete(queue_pb.Completion(lease=cell.ref, state=verdict.state, reason=verdict.reason))
 
     async def _verdict(self, cell: Cell) -> Verdict:
@@ -81,6 +86,12 @@ class Cells:
             # The outermost frame of a cell: a bug fails this cell, with its trace in the log, and no other.
             _log.exception("bug while working on a cell")
             return _failed("the executor failed; its log has the details")
+
+
+def _unrecorded(reason: str, message: str) -> Verdict:
+    """What becomes of a cell whose outcome accounting refused."""
+    full = reason.startswith("STORAGE_")
+    return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="storage_full" if full else "internal_error", message=message)
 
 
 def _failed(message: str) -> Verdict:

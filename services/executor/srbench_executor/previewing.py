@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from srbench.v1 import target_pb2
 from srbench_kit import documents
-from srbench_kit.chatparts import error_sentence
-from srbench_kit.completion import refusal_reason
+from srbench_kit.chatparts import error_sentence, refusal_reason
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 

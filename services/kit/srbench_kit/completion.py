@@ -18,6 +18,7 @@ from srbench_kit.chatparts import (
     error_sentence,
     kind_of,
     merge_usage,
+    refusal_reason,
     refused_parameter,
     split_thinking,
     well_formed,
@@ -417,19 +418,6 @@ class AnswerReader:
             content_chars=len(content) + len(reasoning),
             reasoning_chars=len(reasoning) + len(thinking),
         )
-
-
-def refusal_reason(status: int) -> str:
-    """The reason for an HTTP status that is not a success; any number has one."""
-    match status:
-        case 401 | 403:
-            return "auth_refused"
-        case 429:
-            return "rate_limited"
-        case 503 | 529:
-            return "overloaded"
-        case _:
-            return "http_error"
 
 
 def _dump_outside(value: Any) -> bytes:

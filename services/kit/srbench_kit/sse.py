@@ -42,8 +42,9 @@ class SseParser:
                 data = data[1:]
         if not data:
             return []
-        if self._started and data.endswith(b"\n\n") and not self.inside_event and not self._name and b"\r" not in data:
-            return self._read_blocks(data.split(b"\n\n"))
+        between = self._started and not self._pending and not self._data and not self._name
+        if between and data.endswith(b"\n\n") and b"\r" not in data:
+            return self._read_blocks(data)
         # For bytes this splits at LF, CRLF and CR and at nothing else (no U+2028, no form feed).
         lines = data.splitlines()
         last = data[-1]
@@ -63,9 +64,12 @@ class SseParser:
         self._pending = []
         return self._read(lines)
 
-    def _read_blocks(self, blocks: list[bytes]) -> list[SseEvent]:
-        """The events of whole blocks, each without its blank line; most are one data line, which needs no taking apart."""
+    def _read_blocks(self, data: bytes) -> list[SseEvent]:
+        """The events of whole blocks with LF line ends; most are one data line, which needs no taking apart."""
+        if data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
+            return [("", data[6:-2])]
         events: list[SseEvent] = []
+        blocks = data.split(b"\n\n")
         blocks.pop()
         for block in blocks:
             if block.startswith(b"data: ") and b"\n" not in block:

@@ -42,10 +42,23 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.ExperimentLink": frozenset({"hypothesis"}),
     "srbench.v1.ReplayRejection": frozenset({"case_id", "target_id"}),
     "srbench.v1.RunRecipe": frozenset({"reason", "config_hash"}),
+    "srbench.v1.PairSide": frozenset({"status", "reason", "model", "decision", "call_id"}),
+    "srbench.v1.SavingInterval": frozenset({"ci95_percent"}),
+    "srbench.v1.RegretParts": frozenset({"decision"}),
+    "srbench.v1.ComparisonTarget": frozenset({"config_hash"}),
+    "srbench.v1.RegradedResult": frozenset({"reason", "answer_status", "grader_version"}),
+    "srbench.v1.CallCorrection": frozenset({"reason", "evidence_sha256"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.
 CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
+# What lists say of a manifest.
+SUMMARY = (
+    *("version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling"),
+    *("benchmark_weights", "adapter_versions", "plan_sha256", "case_sha256", "custom_subset"),
+)
 _MICRO = 10**6
+# Messages whose JSON is a value of its own.
+_LEAVES = frozenset({"srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"})
 
 
 def plain(message: Message) -> Object:
@@ -59,6 +72,25 @@ def blank(name: str, shown: Object) -> Object:
         if shown[field] in ("", []):
             shown[field] = None
     return shown
+
+
+def deep(message: Message) -> Object:
+    """As `plain`, in every message inside `message`, too."""
+    shown = to_json(message)
+    _blank_inside(message.DESCRIPTOR, shown)
+    return shown
+
+
+def _blank_inside(descriptor: Any, shown: Object) -> None:
+    blank(descriptor.full_name, shown)
+    for field in descriptor.fields:
+        inner = field.message_type
+        if inner is None or inner.GetOptions().map_entry or inner.full_name in _LEAVES:
+            continue
+        value = shown[jsonview.json_name(field)]
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                _blank_inside(inner, item)
 
 
 def target(message: target_pb2.Target) -> Object:
@@ -171,10 +203,8 @@ def plan_checked(message: plan_pb2.Plan) -> Object:
 
 def plan_summary(message: plan_pb2.Plan) -> Object:
     """What a list says of a run's manifest: the short members of it, under their own names."""
-    keys = ["version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling"]
-    keys += ["benchmark_weights", "adapter_versions", "plan_sha256", "case_sha256", "custom_subset"]
     shown = to_json(message)
-    summary: Object = {key: shown[key] for key in keys}
+    summary: Object = {key: shown[key] for key in SUMMARY}
     summary["targets"] = [target(item) for item in message.targets]
     summary["limits"] = shown["limits"]
     if message.dataset_sha256:

@@ -65,7 +65,8 @@ class LoopServicer(rpc.PlannerServiceServicer):
             cases = list((await parts.plans.cases(baseline.summary.case_sha256)).cases)
 
         def freeze() -> FrozenPlan:
-            registry = Registry(targets=parts.registry.load(), options=parts.registry.benchmark_options())
+            options = parts.registry.benchmark_options()
+            registry = Registry(targets=parts.registry.load(), options=options, binding=True)
             wanted = candidate.candidate_manifest(
                 baseline.manifest,
                 cases,

@@ -213,7 +213,7 @@ class PreparationJobs:
     async def _run_worker(self, job_id: str) -> None:
         # Not asyncio's subprocess: uvloop's forks, and its pipe to a worker was seen closed before the first write.
         asked = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
-        worker = subprocess.Popen(
+        worker = subprocess.Popen(  # noqa: ASYNC220 - starting takes a millisecond, and pipes are read in threads
             [sys.executable, "-m", "srbench_planner.prepare_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

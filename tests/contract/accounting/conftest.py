@@ -20,7 +20,7 @@ from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import plan_pb2, planner_service_pb2_grpc, report_pb2, target_pb2, work_queue_service_pb2_grpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_accounting.client import PlannerClient
+from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.columns import CallColumns, OutcomeColumns
 from srbench_accounting.derived import Derived
 from srbench_accounting.routing import RoutingColumns
@@ -122,6 +122,8 @@ class FakeDeriving:
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        *,
+        correction: Any = None,
         routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         self.outcomes, self.calls = outcomes, calls
@@ -303,7 +305,11 @@ async def running(folder: Path, planner: FakePlanner, planner_address: str) -> A
     async with PlannerClient(planner_address) as client:
         store = open_store(folder, f"sqlite:///{folder / 'accounting.sqlite3'}", client, deriving)
         server = Server("127.0.0.1:0")
-        server.add(Accounting(store), rpc.add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+        server.add(
+            Accounting(store, client, GraderClient("")),
+            rpc.add_AccountingServiceServicer_to_server,
+            "srbench.v1.AccountingService",
+        )
         await server.start()
         address = f"127.0.0.1:{server.port}"
         channels: list[aio.Channel] = [
