@@ -94,7 +94,12 @@ def stack_port(environment: Mapping[str, str]) -> int:
     port = _number(environment, "VLLM_SR_BENCH_PORT", 1, MAX_PORT - 1)
     if port is not None:
         return port
-    return DEFAULT_PORT + (_number(environment, "VLLM_SR_PORT_OFFSET", 0, MAX_PORT - 1 - DEFAULT_PORT) or 0)
+    return DEFAULT_PORT + port_offset(environment)
+
+
+def port_offset(environment: Mapping[str, str]) -> int:
+    """`VLLM_SR_PORT_OFFSET`, by which all ports of a stack are moved; 0 without it. Raises: `InvalidInput` (`BAD_PORT`)."""
+    return _number(environment, "VLLM_SR_PORT_OFFSET", 0, MAX_PORT - 1 - DEFAULT_PORT) or 0
 
 
 def workspace(environment: Mapping[str, str], directory: Path) -> Workspace:

@@ -10,15 +10,20 @@ from rich.text import Text
 from srbench.v1 import report_pb2 as pb
 from srbench_kit.values import object_of
 
-from srbench_cli import figures
+from srbench_cli import figures, loop_tables
 from srbench_cli.tables import cell, pairs, table
 
 _QUALITY = ("target", "accuracy", "95 % interval", "macro", "cost", "failed")
 _SIZES = ("target", "tokens in", "cached", "out", "latency p50", "p95", "TTFT p50", "p95 ")
 
 
+_OTHER_MODES = {"preview": loop_tables.preview_report, "replay": loop_tables.replay_report}
+
+
 def report(found: pb.Report) -> RenderableType:
     """The whole report, narrow enough for a terminal of 80 columns."""
+    if found.mode in _OTHER_MODES:
+        return _OTHER_MODES[found.mode](found)
     routers = _of_kind(found, "mom")
     rows = found.summary.targets
     parts: list[RenderableType] = [

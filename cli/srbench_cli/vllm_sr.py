@@ -1,4 +1,4 @@
-"""The command line `vllm-sr`: `benchmark`, `serve` and `stop` are ours, everything else is the released program's.
+"""The command line `vllm-sr`: `benchmark`, `serve`, `stop` and parts of `config` are ours, all else is the released one's.
 
 Both distributions install a script of this name. Beside the released one, this script answers for both.
 """
@@ -14,12 +14,18 @@ from pathlib import Path
 import click
 from srbench_kit.errors import InvalidInput
 
-from srbench_cli import discovery, lifecycle, printing, service_files
+from srbench_cli import discovery, lifecycle, printing, router_config, service_files
+from srbench_cli.commands.config import ENDPOINT, TIMEOUT_S, router
+from srbench_cli.commands.config import config as config_command
 from srbench_cli.commands.serve import DRAIN_S, MAX_EXECUTORS
+from srbench_cli.context import Session
 from srbench_cli.main import benchmark, guarded
+from srbench_cli.terminal import json_text
 
 RELEASED = "vllm-sr"
 OURS = ("benchmark", "serve", "stop")
+# Of the released `config`, what the loop needs; its other commands stay the released program's.
+CONFIG_COMMANDS = ("validate", "plan", "apply")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,6 +34,7 @@ def vllm_sr() -> None:
 
 
 vllm_sr.add_command(benchmark, "benchmark")
+vllm_sr.add_command(config_command, "config")
 
 
 def _workspace() -> discovery.Workspace:
@@ -45,8 +52,28 @@ def _workspace() -> discovery.Workspace:
 )
 @click.option("--drain", "drain_s", type=click.FloatRange(0, 3600), default=DRAIN_S, show_default=True,
               help="Seconds that calls in flight get to end when the stack stops.")  # fmt: skip
-def serve(port: int | None, executors: int, drain_s: float) -> None:
-    """Starts the stack of this workspace in the background."""
+@click.option("--replace-active-config", is_flag=True, help="Instead: restart the router with --config.")
+@click.option("--config", "path", type=click.Path(path_type=Path), help="The new configuration of the router.")
+@ENDPOINT
+@click.option("--timeout", "timeout_s", type=click.FloatRange(0, 3600), default=TIMEOUT_S, show_default=True,
+              help="With --replace-active-config: seconds to wait for the router to run it.")  # fmt: skip
+@click.pass_obj
+def serve(
+    session: Session,
+    port: int | None,
+    executors: int,
+    drain_s: float,
+    replace_active_config: bool,
+    path: Path | None,
+    endpoint: str | None,
+    timeout_s: float,
+) -> None:
+    """Starts the stack of this workspace in the background, or hands a configuration over to the router."""
+    if replace_active_config != (path is not None):
+        raise InvalidInput("MISSING_OPTION", "--replace-active-config and --config belong together; give both or neither")
+    if path is not None:
+        replace_active(session, path, endpoint, timeout_s)
+        return
     if os.environ.get("SR_BENCH_URL"):
         raise InvalidInput(
             "URL_NOT_ALLOWED", "SR_BENCH_URL names another service; unset it to start the stack of this workspace"
@@ -61,6 +88,17 @@ def serve(port: int | None, executors: int, drain_s: float) -> None:
         found = lifecycle.start(workspace.store, arguments, dict(os.environ))
     printing.notice(f"the service of this workspace runs at {found.url}, its store is {workspace.store}")
     click.echo(found.url)
+
+
+def replace_active(session: Session, path: Path, endpoint: str | None, timeout_s: float) -> None:
+    """Restarts the router with a configuration that a running one cannot take, and waits until it runs it.
+
+    Raises: `NotFound` (`NOT_OFFERED`) when the router's API has no restart; then whoever deployed it must restart it.
+    """
+    api = router(session, endpoint, None)
+    change = router_config.read_change(path, "replace")
+    found = router_config.replace_by_restart(api, change, timeout_s, printing.notice)
+    click.echo(json_text(found))
 
 
 @vllm_sr.command()
@@ -87,10 +125,22 @@ def released_program() -> Callable[[], object] | None:
     return None
 
 
+def _is_ours(arguments: list[str]) -> bool:
+    """Whether we answer: for our own words, and for what the released program does only where it is deployed."""
+    word, second = (*arguments, "", "")[:2]
+    if word == "config":
+        return second in CONFIG_COMMANDS
+    if word == "serve" and "--replace-active-config" in arguments:
+        # A router that the released program runs in a container is restarted by it; one named by address, by its API.
+        named = any(argument.partition("=")[0] == "--endpoint" for argument in arguments)
+        return named or released_program() is None
+    return word in (*OURS, "", "-h", "--help")
+
+
 def main() -> None:
     """Runs `vllm-sr` and exits."""
     word = next(iter(sys.argv[1:]), "--help")
-    if word not in (*OURS, "-h", "--help"):
+    if not _is_ours(sys.argv[1:]):
         program = released_program()
         if program is None:
             printing.print_error(

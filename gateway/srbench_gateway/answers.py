@@ -18,6 +18,7 @@ STATUS_BY_REASON: dict[str, int] = {
     "REVIEWED_PLAN_CHANGED": 400,
     "REPLAY_INELIGIBLE": 400,
     "RECOVERY_PLAN_REQUIRED": 400,
+    "RECIPE_CAPTURE_FAILED": 400,
     "METHOD_NOT_ALLOWED": 405,
     "SLOW_BODY": 408,
     "BODY_TOO_LARGE": 413,
@@ -26,7 +27,15 @@ STATUS_BY_REASON: dict[str, int] = {
 }
 # Released clients ask these of a refused start, to know that nothing was dispatched.
 _NOTHING_DISPATCHED: dict[str, Json] = {"dispatch_started": False, "model_requests": 0}
-_SAYS_NOTHING_DISPATCHED = frozenset({"REVIEWED_PLAN_CHANGED", "IDEMPOTENCY_CONFLICT", "RECOVERY_PLAN_REQUIRED"})
+_SAYS_NOTHING_DISPATCHED = frozenset(
+    {
+        "REVIEWED_PLAN_CHANGED",
+        "IDEMPOTENCY_CONFLICT",
+        "RECOVERY_PLAN_REQUIRED",
+        "REPLAY_INELIGIBLE",
+        "RECIPE_CAPTURE_FAILED",
+    }
+)
 
 API_HEADERS: dict[str, str] = {
     "cache-control": "no-store",
@@ -64,12 +73,18 @@ def status_of(error: SrBenchError) -> int:
     return STATUS_BY_REASON.get(error.reason) or HTTP_STATUS.get(error.kind, 500)
 
 
-def refusal(error: SrBenchError, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that failed with `error`; released clients show its `error` and read its `code`."""
+def refusal(
+    error: SrBenchError, headers: Mapping[str, str] | None = None, more: Mapping[str, Json] | None = None
+) -> Response:
+    """The answer to a request that failed with `error`; released clients show its `error` and read its `code`.
+
+    `more`: further members of the body.
+    """
     status = status_of(error)
     body: dict[str, Json] = {"error": error.message, "code": error.reason.lower(), "reason": error.reason}
     if error.facts:
         body["facts"] = dict(error.facts)
+    body |= dict(more or {})
     if error.reason in _SAYS_NOTHING_DISPATCHED:
         body |= _NOTHING_DISPATCHED
     extra = dict(headers or {})

@@ -11,7 +11,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import comparison_pb2, plan_pb2, power_pb2, report_pb2, target_pb2
+from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_kit.jsonview import enum_name, json_name
@@ -43,6 +43,9 @@ _MESSAGES: tuple[type[Message], ...] = (
     planner.Run,
     planner.RunEvent,
     planner.Cell,
+    planner.ExperimentMember,
+    experiment_pb2.Experiment,
+    experiment_pb2.DeletedExperiment,
     plan_pb2.Limits,
     accounting.Outcome,
     accounting.Call,
@@ -179,6 +182,7 @@ def _apply_views(found: dict[str, Any]) -> None:
     )
     found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ANYTHING)
     found["RunRow"] = derived("Run", manifest=ref("ManifestSummary"), manifest_summary={"const": True})
+    found["ExperimentMember"] = derived("ExperimentMember", run=ref("RunRow"), run_id=TEXT, hypothesis=nullable(TEXT))
     found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
     found["CallRow"] = derived("Call", CALL_TEXTS)
     found["ManifestTarget"] = _manifest_target(found)
@@ -234,6 +238,7 @@ def _error() -> Schema:
         "error_id": TEXT,
         "dispatch_started": {"type": "boolean"},
         "model_requests": INTEGER,
+        "reasons": listed({"type": "object"}),
     }
     properties: Any = schema["properties"]
     return schema | {"properties": properties | extra}

@@ -366,7 +366,7 @@ async def test_a_preview_decides_as_the_router_does_and_calls_nothing(testbed: T
     }
     found = (await post(testbed, request, "/api/v1/routing/preview")).json()
     assert found["config_hash"] == testbed.config.routers[0].config_hash
-    assert (found["selected_model"], found["selection_status"]) == ("one", "selected")
+    assert (found["selected_model"], found["selection_status"]) == ("one", "execution_required")
     assert found["decision_result"]["decision_name"] == "maths"
     assert found["selection_provenance"]["sampling_seed"] == 11
     assert testbed.ledger.rows == []

@@ -33,8 +33,7 @@ def run(session: Session, manifest: str, detach: bool, idempotency_key: str | No
 
     Exits with 1 when the run did not complete, or when a target gave no answer at all; the report is printed all the same.
     """
-    if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_KEY_CHARS:
-        raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"--idempotency-key must have 1 to {MAX_KEY_CHARS} characters")
+    check_key(idempotency_key)
     started = start(session, manifests.read_manifest(manifest, Path.cwd()), idempotency_key)
     if detach:
         printing.show(
@@ -43,6 +42,12 @@ def run(session: Session, manifest: str, detach: bool, idempotency_key: str | No
         return
     ended = wait(session, started)
     show_report(session, ended)
+
+
+def check_key(key: str | None) -> None:
+    """Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`) for a key that no service takes."""
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
+        raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"--idempotency-key must have 1 to {MAX_KEY_CHARS} characters")
 
 
 def start(session: Session, manifest: dict[str, Json], key: str | None) -> pb.Run:

@@ -20,6 +20,7 @@ from srbench_cli import lifecycle, manifests, printing, service_files, watch
 from srbench_cli.commands.run import get_report, incompleteness, start
 from srbench_cli.context import Session
 from srbench_cli.demo import plan, processes
+from srbench_cli.demo.loop import improve
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 from srbench_cli.terminal import json_text
 
@@ -79,11 +80,16 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
         replace_report(output, views.report(report))
         show_demo_report(session, report)
         say(f"wrote the report to {output}")
+        fault = incompleteness(ended, report)
+        if not fault:
+            # The loop's runs go on from here: what compares them, or checks a bundle of them, takes `improved`.
+            improved = improve(session, ended, workspace.work, say)
+            say(f"the loop's runs are {improved.baseline.id} before the change and {improved.candidate.id} after it")
         if keep:
             say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
             say(f"and end it with `{session.program} --store {workspace.store} stop`")
         session.close()
-    return incompleteness(ended, report)
+    return fault
 
 
 def show_demo_report(session: Session, report: report_pb2.Report) -> None:

@@ -71,6 +71,8 @@ class _CallStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallStatus
     """Dispatched, and whoever saw its end is gone."""
     CALL_STATUS_NOT_ACCEPTED: _CallStatus.ValueType  # 6
     """Provably not accepted: it may be offered again."""
+    CALL_STATUS_REPLAYED: _CallStatus.ValueType  # 7
+    """A copy of a completed call of another run; nothing was sent for it."""
 
 class CallStatus(_CallStatus, metaclass=_CallStatusEnumTypeWrapper):
     """How a call stands."""
@@ -89,6 +91,8 @@ CALL_STATUS_SENT_UNKNOWN: CallStatus.ValueType  # 5
 """Dispatched, and whoever saw its end is gone."""
 CALL_STATUS_NOT_ACCEPTED: CallStatus.ValueType  # 6
 """Provably not accepted: it may be offered again."""
+CALL_STATUS_REPLAYED: CallStatus.ValueType  # 7
+"""A copy of a completed call of another run; nothing was sent for it."""
 Global___CallStatus: _TypeAlias = CallStatus  # noqa: Y015
 
 class _SettlementVerdict:
@@ -379,6 +383,8 @@ class Receipt(_message.Message):
     CONTENT_CHARS_FIELD_NUMBER: _builtins.int
     REASONING_CHARS_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_RUN_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_CALL_ID_FIELD_NUMBER: _builtins.int
     status: Global___CallStatus.ValueType
     """How the call ended."""
     reason: _builtins.str
@@ -427,6 +433,10 @@ class Receipt(_message.Message):
     """Characters of reasoning."""
     session_id: _builtins.str
     """Names of the request headers that were sent, for the record."""
+    source_run_id: _builtins.str
+    """The run whose call this is a copy of; empty for a call that was made."""
+    source_call_id: _builtins.str
+    """The call that this is a copy of; empty for a call that was made."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When the request's first byte was written."""
@@ -464,10 +474,12 @@ class Receipt(_message.Message):
         content_chars: _builtins.int = ...,
         reasoning_chars: _builtins.int = ...,
         session_id: _builtins.str = ...,
+        source_run_id: _builtins.str = ...,
+        source_call_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_connect_ns", b"_connect_ns", "_first_content_ns", b"_first_content_ns", "_first_token_lag_ns", b"_first_token_lag_ns", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_ns", b"_latency_ns", "_ttft_ns", b"_ttft_ns", "connect_ns", b"connect_ns", "finish_time", b"finish_time", "first_content_ns", b"first_content_ns", "first_token_lag_ns", b"first_token_lag_ns", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_ns", b"latency_ns", "start_time", b"start_time", "ttft_ns", b"ttft_ns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_connect_ns", b"_connect_ns", "_first_content_ns", b"_first_content_ns", "_first_token_lag_ns", b"_first_token_lag_ns", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_ns", b"_latency_ns", "_ttft_ns", b"_ttft_ns", "config_hash", b"config_hash", "connect_ns", b"connect_ns", "content_chars", b"content_chars", "decision", b"decision", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_content_ns", b"first_content_ns", "first_token_clock", b"first_token_clock", "first_token_lag_ns", b"first_token_lag_ns", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_ns", b"latency_ns", "message", b"message", "output_complete", b"output_complete", "reason", b"reason", "reasoning_chars", b"reasoning_chars", "received_bytes", b"received_bytes", "response_model", b"response_model", "router_receipt_json", b"router_receipt_json", "selected_model", b"selected_model", "session_id", b"session_id", "start_time", b"start_time", "status", b"status", "ttft_ns", b"ttft_ns", "usage_final", b"usage_final", "usage_json", b"usage_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_connect_ns", b"_connect_ns", "_first_content_ns", b"_first_content_ns", "_first_token_lag_ns", b"_first_token_lag_ns", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_ns", b"_latency_ns", "_ttft_ns", b"_ttft_ns", "config_hash", b"config_hash", "connect_ns", b"connect_ns", "content_chars", b"content_chars", "decision", b"decision", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_content_ns", b"first_content_ns", "first_token_clock", b"first_token_clock", "first_token_lag_ns", b"first_token_lag_ns", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_ns", b"latency_ns", "message", b"message", "output_complete", b"output_complete", "reason", b"reason", "reasoning_chars", b"reasoning_chars", "received_bytes", b"received_bytes", "response_model", b"response_model", "router_receipt_json", b"router_receipt_json", "selected_model", b"selected_model", "session_id", b"session_id", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "ttft_ns", b"ttft_ns", "usage_final", b"usage_final", "usage_json", b"usage_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__connect_ns: _TypeAlias = _typing.Literal["connect_ns"]  # noqa: Y015
     _WhichOneofArgType__connect_ns: _TypeAlias = _typing.Literal["_connect_ns", b"_connect_ns"]  # noqa: Y015
@@ -1516,6 +1528,8 @@ class Call(_message.Message):
     REFUSAL_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
+    SOURCE_RUN_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_CALL_ID_FIELD_NUMBER: _builtins.int
     SETTLEMENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, `call-` and 32 hex digits."""
@@ -1583,6 +1597,10 @@ class Call(_message.Message):
     """The model's refusal; only in `GetCall`."""
     sequence: _builtins.int
     """Position in the order of dispatch."""
+    source_run_id: _builtins.str
+    """The run whose call this is a copy of; empty for a call that was made."""
+    source_call_id: _builtins.str
+    """The call that this is a copy of; empty for a call that was made."""
     @_builtins.property
     def usage(self) -> _usage_pb2.TokenUsage:
         """The four buckets."""
@@ -1663,11 +1681,13 @@ class Call(_message.Message):
         refusal: _builtins.str | None = ...,
         tool_calls: _value_pb2.Value | None = ...,
         sequence: _builtins.int = ...,
+        source_run_id: _builtins.str = ...,
+        source_call_id: _builtins.str = ...,
         settlement: Global___CallSettlement | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "final", b"final", "finish_time", b"finish_time", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reasoning", b"reasoning", "refusal", b"refusal", "reserved_picodollars", b"reserved_picodollars", "settlement", b"settlement", "start_time", b"start_time", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "settlement", b"settlement", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "settlement", b"settlement", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cache_read_reported: _TypeAlias = _typing.Literal["cache_read_reported"]  # noqa: Y015
     _WhichOneofArgType__cache_read_reported: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported"]  # noqa: Y015
@@ -1727,6 +1747,110 @@ class Call(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ttft_s) -> _WhichOneofReturnType__ttft_s | None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
+
+@_typing.final
+class RecordReplayRequest(_message.Message):
+    """The request for `RecordReplay`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_RUN_ID_FIELD_NUMBER: _builtins.int
+    PREVIEW_RUN_ID_FIELD_NUMBER: _builtins.int
+    CELLS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The replay's run."""
+    source_run_id: _builtins.str
+    """The live run with the saved answers."""
+    preview_run_id: _builtins.str
+    """The preview that selected them."""
+    @_builtins.property
+    def cells(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplayedCell]:
+        """Some or all of the replay's cells."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        source_run_id: _builtins.str = ...,
+        preview_run_id: _builtins.str = ...,
+        cells: _abc.Iterable[Global___ReplayedCell] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells", "preview_run_id", b"preview_run_id", "run_id", b"run_id", "source_run_id", b"source_run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordReplayRequest: _TypeAlias = RecordReplayRequest  # noqa: Y015
+
+@_typing.final
+class ReplayedCell(_message.Message):
+    """One cell of a replay and where its answer comes from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CELL_FIELD_NUMBER: _builtins.int
+    CASE_INDEX_FIELD_NUMBER: _builtins.int
+    TARGET_INDEX_FIELD_NUMBER: _builtins.int
+    SOURCE_CELL_FIELD_NUMBER: _builtins.int
+    SELECTED_MODEL_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    CONFIG_HASH_FIELD_NUMBER: _builtins.int
+    cell: _builtins.int
+    """The replay's cell."""
+    case_index: _builtins.int
+    """The case's position in the replay's plan."""
+    target_index: _builtins.int
+    """The router's position in the replay's plan."""
+    source_cell: _builtins.int
+    """The cell of the source run whose answer is copied."""
+    selected_model: _builtins.str
+    """The model that the preview selected."""
+    decision: _builtins.str
+    """The preview's decision."""
+    config_hash: _builtins.str
+    """The configuration hash that the preview acknowledged."""
+    def __init__(
+        self,
+        *,
+        cell: _builtins.int = ...,
+        case_index: _builtins.int = ...,
+        target_index: _builtins.int = ...,
+        source_cell: _builtins.int = ...,
+        selected_model: _builtins.str = ...,
+        decision: _builtins.str = ...,
+        config_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "cell", b"cell", "config_hash", b"config_hash", "decision", b"decision", "selected_model", b"selected_model", "source_cell", b"source_cell", "target_index", b"target_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplayedCell: _TypeAlias = ReplayedCell  # noqa: Y015
+
+@_typing.final
+class RecordReplayResponse(_message.Message):
+    """The response for `RecordReplay`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CELL_COUNT_FIELD_NUMBER: _builtins.int
+    cell_count: _builtins.int
+    """Cells that have their facts now."""
+    def __init__(
+        self,
+        *,
+        cell_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cell_count", b"cell_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordReplayResponse: _TypeAlias = RecordReplayResponse  # noqa: Y015
 
 @_typing.final
 class CallSettlement(_message.Message):

@@ -82,6 +82,11 @@ class AccountingServiceStub:
                 request_serializer=srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.FromString,
                 _registered_method=True)
+        self.RecordReplay = channel.unary_unary(
+                '/srbench.v1.AccountingService/RecordReplay',
+                request_serializer=srbench_dot_v1_dot_accounting__service__pb2.RecordReplayRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_accounting__service__pb2.RecordReplayResponse.FromString,
+                _registered_method=True)
         self.CompareRuns = channel.unary_unary(
                 '/srbench.v1.AccountingService/CompareRuns',
                 request_serializer=srbench_dot_v1_dot_comparison__pb2.CompareRunsRequest.SerializeToString,
@@ -190,6 +195,15 @@ class AccountingServiceServicer:
     def ReadEvidence(self, request, context):
         """Streams a call's evidence: a serialized `Evidence`, in chunks.
         Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordReplay(self, request, context):
+        """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+        are not touched and nothing is spent. Idempotent by cell.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -304,6 +318,11 @@ def add_AccountingServiceServicer_to_server(servicer, server):
                     servicer.ReadEvidence,
                     request_deserializer=srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.SerializeToString,
+            ),
+            'RecordReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordReplay,
+                    request_deserializer=srbench_dot_v1_dot_accounting__service__pb2.RecordReplayRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_accounting__service__pb2.RecordReplayResponse.SerializeToString,
             ),
             'CompareRuns': grpc.unary_unary_rpc_method_handler(
                     servicer.CompareRuns,
@@ -585,6 +604,33 @@ class AccountingService:
             '/srbench.v1.AccountingService/ReadEvidence',
             srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.SerializeToString,
             srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/RecordReplay',
+            srbench_dot_v1_dot_accounting__service__pb2.RecordReplayRequest.SerializeToString,
+            srbench_dot_v1_dot_accounting__service__pb2.RecordReplayResponse.FromString,
             options,
             channel_credentials,
             insecure,

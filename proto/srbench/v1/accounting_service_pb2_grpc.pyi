@@ -70,6 +70,11 @@ class AccountingServiceStub:
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
     """
+    RecordReplay: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.RecordReplayRequest, _accounting_service_pb2.RecordReplayResponse]
+    """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+    are not touched and nothing is spent. Idempotent by cell.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
+    """
     CompareRuns: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.CompareRunsRequest, _comparison_pb2.ComparisonReport]
     """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`MISSING_FIELD`, `BAD_MARGIN`, `TOO_MANY_RUNS`, `SAME_RUN`,
@@ -144,6 +149,11 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     ReadEvidence: _aio.UnaryStreamMultiCallable[_accounting_service_pb2.ReadEvidenceRequest, _accounting_service_pb2.EvidenceChunk]  # type: ignore[assignment]
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+    """
+    RecordReplay: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.RecordReplayRequest, _accounting_service_pb2.RecordReplayResponse]  # type: ignore[assignment]
+    """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+    are not touched and nothing is spent. Idempotent by cell.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
     """
     CompareRuns: _aio.UnaryUnaryMultiCallable[_comparison_pb2.CompareRunsRequest, _comparison_pb2.ComparisonReport]  # type: ignore[assignment]
     """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
@@ -270,6 +280,17 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_accounting_service_pb2.EvidenceChunk], _abc.AsyncIterator[_accounting_service_pb2.EvidenceChunk]]:
         """Streams a call's evidence: a serialized `Evidence`, in chunks.
         Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+        """
+
+    @_abc_1.abstractmethod
+    def RecordReplay(
+        self,
+        request: _accounting_service_pb2.RecordReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_accounting_service_pb2.RecordReplayResponse, _abc.Awaitable[_accounting_service_pb2.RecordReplayResponse]]:
+        """Writes the facts of a replay: copies of saved outcomes and receipts that name what they are copies of. The originals
+        are not touched and nothing is spent. Idempotent by cell.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_REPLAY`).
         """
 
     @_abc_1.abstractmethod

@@ -184,6 +184,7 @@ class Plan(_message.Message):
     LIMITATIONS_FIELD_NUMBER: _builtins.int
     WORST_CASE_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
     BENCHMARK_OPTIONS_FIELD_NUMBER: _builtins.int
+    PREVIEW_CONTEXT_FIELD_NUMBER: _builtins.int
     plan_sha256: _builtins.str
     """Digest of everything that can change an answer, a score or a price."""
     case_sha256: _builtins.str
@@ -252,6 +253,10 @@ class Plan(_message.Message):
     def benchmark_options(self) -> _value_pb2.Value:
         """The frozen options by benchmark: judges, sandboxes, time limits of tests."""
 
+    @_builtins.property
+    def preview_context(self) -> _value_pb2.Value:
+        """What previews are asked with: `sampling_seed`, `session_id`, `conversation_id`; null unless the mode is `preview`."""
+
     def __init__(
         self,
         *,
@@ -279,10 +284,11 @@ class Plan(_message.Message):
         limitations: _abc.Iterable[_builtins.str] | None = ...,
         worst_case_cost_picodollars: _builtins.int | None = ...,
         benchmark_options: _value_pb2.Value | None = ...,
+        preview_context: _value_pb2.Value | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "benchmark_options", b"benchmark_options", "limits", b"limits", "manifest", b"manifest", "sampling", b"sampling", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "benchmark_options", b"benchmark_options", "limits", b"limits", "manifest", b"manifest", "preview_context", b"preview_context", "sampling", b"sampling", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["worst_case_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars"]  # noqa: Y015

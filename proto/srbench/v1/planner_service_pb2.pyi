@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from srbench.v1 import experiment_pb2 as _experiment_pb2
 from srbench.v1 import grader_service_pb2 as _grader_service_pb2
 from srbench.v1 import plan_pb2 as _plan_pb2
 from srbench.v1 import target_pb2 as _target_pb2
@@ -1178,6 +1179,7 @@ class Run(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_ROLES_FIELD_NUMBER: _builtins.int
     PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
     CHILD_RUN_IDS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
@@ -1215,6 +1217,10 @@ class Run(_message.Message):
         """Program, versions and machine, captured at the start."""
 
     @_builtins.property
+    def experiment_roles(self) -> _containers.RepeatedCompositeFieldContainer[_experiment_pb2.ExperimentLink]:
+        """Its parts in experiments; only in `GetRun`, `ListRuns` and `ListExperimentRuns`."""
+
+    @_builtins.property
     def child_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The runs that try cells of this one again, oldest first; empty in lists."""
 
@@ -1232,12 +1238,13 @@ class Run(_message.Message):
         plan: _plan_pb2.Plan | None = ...,
         idempotency_key: _builtins.str = ...,
         provenance: _value_pb2.Value | None = ...,
+        experiment_roles: _abc.Iterable[_experiment_pb2.ExperimentLink] | None = ...,
         parent_run_id: _builtins.str = ...,
         child_run_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["child_run_ids", b"child_run_ids", "create_time", b"create_time", "error", b"error", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "parent_run_id", b"parent_run_id", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child_run_ids", b"child_run_ids", "create_time", b"create_time", "error", b"error", "experiment_roles", b"experiment_roles", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "parent_run_id", b"parent_run_id", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1710,3 +1717,215 @@ class StreamSealedCasesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StreamSealedCasesResponse: _TypeAlias = StreamSealedCasesResponse  # noqa: Y015
+
+@_typing.final
+class ListReplayOptionsRequest(_message.Message):
+    """The request for `ListReplayOptions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASELINE_RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    baseline_run_id: _builtins.str
+    """List the previews that fit this run; empty lists baselines."""
+    page_size: _builtins.int
+    """Most to return: 0 means 10, above 25 means 25, below 0 is an error."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before."""
+    def __init__(
+        self,
+        *,
+        baseline_run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baseline_run_id", b"baseline_run_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReplayOptionsRequest: _TypeAlias = ListReplayOptionsRequest  # noqa: Y015
+
+@_typing.final
+class ListReplayOptionsResponse(_message.Message):
+    """The response for `ListReplayOptions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASELINE_FIELD_NUMBER: _builtins.int
+    BASELINES_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    HAS_MORE_FIELD_NUMBER: _builtins.int
+    SCANNED_PAIRS_FIELD_NUMBER: _builtins.int
+    MODEL_REQUESTS_FIELD_NUMBER: _builtins.int
+    SCAN_LIMITED_FIELD_NUMBER: _builtins.int
+    UNVERIFIED_PAIRS_FIELD_NUMBER: _builtins.int
+    UNVERIFIED_BASELINES_FIELD_NUMBER: _builtins.int
+    EMPTY_REASON_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty at the end."""
+    has_more: _builtins.bool
+    """Whether runs are left to look at."""
+    scanned_pairs: _builtins.int
+    """Pairs of a baseline and a preview that were looked at."""
+    model_requests: _builtins.int
+    """Model requests made: always 0."""
+    scan_limited: _builtins.bool
+    """Whether the page ended because it had looked at enough."""
+    unverified_pairs: _builtins.int
+    """Pairs whose evidence could not be read."""
+    unverified_baselines: _builtins.int
+    """Baselines whose evidence could not be read."""
+    empty_reason: _builtins.str
+    """Why nothing is listed: `baseline_not_eligible_live_single`, `no_compatible_saved_runs` or empty."""
+    @_builtins.property
+    def baseline(self) -> Global___Run:
+        """The baseline that was asked about; absent when none was named."""
+
+    @_builtins.property
+    def baselines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Run]:
+        """Baselines with at least one fitting preview, newest first; empty when one was named."""
+
+    @_builtins.property
+    def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___Run]:
+        """Previews that fit the named baseline, newest first."""
+
+    def __init__(
+        self,
+        *,
+        baseline: Global___Run | None = ...,
+        baselines: _abc.Iterable[Global___Run] | None = ...,
+        options: _abc.Iterable[Global___Run] | None = ...,
+        next_page_token: _builtins.str = ...,
+        has_more: _builtins.bool = ...,
+        scanned_pairs: _builtins.int = ...,
+        model_requests: _builtins.int = ...,
+        scan_limited: _builtins.bool = ...,
+        unverified_pairs: _builtins.int = ...,
+        unverified_baselines: _builtins.int = ...,
+        empty_reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["baseline", b"baseline"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baseline", b"baseline", "baselines", b"baselines", "empty_reason", b"empty_reason", "has_more", b"has_more", "model_requests", b"model_requests", "next_page_token", b"next_page_token", "options", b"options", "scan_limited", b"scan_limited", "scanned_pairs", b"scanned_pairs", "unverified_baselines", b"unverified_baselines", "unverified_pairs", b"unverified_pairs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReplayOptionsResponse: _TypeAlias = ListReplayOptionsResponse  # noqa: Y015
+
+@_typing.final
+class CreateCandidatePlanRequest(_message.Message):
+    """The request for `CreateCandidatePlan`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASELINE_RUN_ID_FIELD_NUMBER: _builtins.int
+    TARGET_IDS_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    baseline_run_id: _builtins.str
+    """A run that has ended, with a single model among its targets and the whole matrix."""
+    mode: _builtins.str
+    """`live` or `preview`; empty means `live`."""
+    name: _builtins.str
+    """Name of the plan; empty means the baseline's with a note."""
+    @_builtins.property
+    def target_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Registered routers, at least one, no repeats."""
+
+    @_builtins.property
+    def experiment(self) -> _value_pb2.Value:
+        """The experiment to link the run to: `id`, `role` and `hypothesis` as in a manifest; null for none."""
+
+    def __init__(
+        self,
+        *,
+        baseline_run_id: _builtins.str = ...,
+        target_ids: _abc.Iterable[_builtins.str] | None = ...,
+        mode: _builtins.str = ...,
+        name: _builtins.str = ...,
+        experiment: _value_pb2.Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["experiment", b"experiment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baseline_run_id", b"baseline_run_id", "experiment", b"experiment", "mode", b"mode", "name", b"name", "target_ids", b"target_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateCandidatePlanRequest: _TypeAlias = CreateCandidatePlanRequest  # noqa: Y015
+
+@_typing.final
+class ExperimentMember(_message.Message):
+    """A run's part in an experiment, with the run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    HYPOTHESIS_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    """Its role."""
+    hypothesis: _builtins.str
+    """What it was to show."""
+    @_builtins.property
+    def run(self) -> Global___Run:
+        """The run in short."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was linked."""
+
+    def __init__(
+        self,
+        *,
+        run: Global___Run | None = ...,
+        role: _builtins.str = ...,
+        hypothesis: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "hypothesis", b"hypothesis", "role", b"role", "run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExperimentMember: _TypeAlias = ExperimentMember  # noqa: Y015
+
+@_typing.final
+class ListExperimentRunsResponse(_message.Message):
+    """The response for `ListExperimentRuns`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPERIMENT_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty at the end."""
+    @_builtins.property
+    def experiment(self) -> _experiment_pb2.Experiment:
+        """The experiment."""
+
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExperimentMember]:
+        """Its runs."""
+
+    def __init__(
+        self,
+        *,
+        experiment: _experiment_pb2.Experiment | None = ...,
+        members: _abc.Iterable[Global___ExperimentMember] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["experiment", b"experiment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["experiment", b"experiment", "members", b"members", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExperimentRunsResponse: _TypeAlias = ListExperimentRunsResponse  # noqa: Y015

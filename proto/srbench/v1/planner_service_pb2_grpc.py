@@ -3,9 +3,12 @@
 import grpc
 import warnings
 
+from srbench.v1 import experiment_pb2 as srbench_dot_v1_dot_experiment__pb2
 from srbench.v1 import plan_pb2 as srbench_dot_v1_dot_plan__pb2
 from srbench.v1 import planner_service_pb2 as srbench_dot_v1_dot_planner__service__pb2
 from srbench.v1 import power_pb2 as srbench_dot_v1_dot_power__pb2
+from srbench.v1 import recipe_pb2 as srbench_dot_v1_dot_recipe__pb2
+from srbench.v1 import replay_pb2 as srbench_dot_v1_dot_replay__pb2
 from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -167,6 +170,66 @@ class PlannerServiceStub:
                 '/srbench.v1.PlannerService/EstimatePower',
                 request_serializer=srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_power__pb2.PowerEstimate.FromString,
+                _registered_method=True)
+        self.CreateReplay = channel.unary_unary(
+                '/srbench.v1.PlannerService/CreateReplay',
+                request_serializer=srbench_dot_v1_dot_replay__pb2.CreateReplayRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+                _registered_method=True)
+        self.CheckReplay = channel.unary_unary(
+                '/srbench.v1.PlannerService/CheckReplay',
+                request_serializer=srbench_dot_v1_dot_replay__pb2.CheckReplayRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_replay__pb2.ReplayCheck.FromString,
+                _registered_method=True)
+        self.ListReplayOptions = channel.unary_unary(
+                '/srbench.v1.PlannerService/ListReplayOptions',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsResponse.FromString,
+                _registered_method=True)
+        self.CreateCandidatePlan = channel.unary_unary(
+                '/srbench.v1.PlannerService/CreateCandidatePlan',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.CreateCandidatePlanRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_plan__pb2.Plan.FromString,
+                _registered_method=True)
+        self.CreateExperiment = channel.unary_unary(
+                '/srbench.v1.PlannerService/CreateExperiment',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.CreateExperimentRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_experiment__pb2.Experiment.FromString,
+                _registered_method=True)
+        self.GetExperiment = channel.unary_unary(
+                '/srbench.v1.PlannerService/GetExperiment',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.GetExperimentRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_experiment__pb2.Experiment.FromString,
+                _registered_method=True)
+        self.ListExperiments = channel.unary_unary(
+                '/srbench.v1.PlannerService/ListExperiments',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentsResponse.FromString,
+                _registered_method=True)
+        self.DeleteExperiment = channel.unary_unary(
+                '/srbench.v1.PlannerService/DeleteExperiment',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.DeleteExperimentRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_experiment__pb2.DeletedExperiment.FromString,
+                _registered_method=True)
+        self.ListExperimentRuns = channel.unary_unary(
+                '/srbench.v1.PlannerService/ListExperimentRuns',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentRunsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListExperimentRunsResponse.FromString,
+                _registered_method=True)
+        self.AttachExperimentRun = channel.unary_unary(
+                '/srbench.v1.PlannerService/AttachExperimentRun',
+                request_serializer=srbench_dot_v1_dot_experiment__pb2.AttachExperimentRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ExperimentMember.FromString,
+                _registered_method=True)
+        self.ListRunRecipes = channel.unary_unary(
+                '/srbench.v1.PlannerService/ListRunRecipes',
+                request_serializer=srbench_dot_v1_dot_recipe__pb2.ListRunRecipesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_recipe__pb2.ListRunRecipesResponse.FromString,
+                _registered_method=True)
+        self.GetRunRecipe = channel.unary_unary(
+                '/srbench.v1.PlannerService/GetRunRecipe',
+                request_serializer=srbench_dot_v1_dot_recipe__pb2.GetRunRecipeRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_recipe__pb2.RunRecipe.FromString,
                 _registered_method=True)
 
 
@@ -377,6 +440,106 @@ class PlannerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateReplay(self, request, context):
+        """Makes a run of saved single answers that a preview selects. No model is called; every figure is an estimate.
+        Errors: `INVALID_ARGUMENT` (`REPLAY_INELIGIBLE`; `CheckReplay` lists every reason), `NOT_FOUND` (`NO_SUCH_RUN`),
+        `FAILED_PRECONDITION` (`IDEMPOTENCY_CONFLICT`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckReplay(self, request, context):
+        """Says whether a replay is possible, and everything that stands against it.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReplayOptions(self, request, context):
+        """Lists baselines that have a fitting preview or, for one baseline, the previews that fit it.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateCandidatePlan(self, request, context):
+        """Freezes a plan that asks registered routers exactly what a baseline asked its targets.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BASELINE_NOT_ELIGIBLE`, `CANDIDATE_PLAN_CHANGED`, those of
+        `FreezePlan`), `PERMISSION_DENIED` (`TARGET_NOT_REGISTERED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateExperiment(self, request, context):
+        """Creates an experiment; idempotent by its key.
+        Errors: `INVALID_ARGUMENT` (`BAD_NAME`, `BAD_IDEMPOTENCY_KEY`), `FAILED_PRECONDITION` (`EXPERIMENT_DELETED`,
+        `IDEMPOTENCY_CONFLICT`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetExperiment(self, request, context):
+        """Gives one experiment.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), also for those of other owners.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExperiments(self, request, context):
+        """Lists experiments, newest first.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteExperiment(self, request, context):
+        """Deletes an experiment. Its runs are kept; its creation key is never used again.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `FAILED_PRECONDITION` (`EXPERIMENT_ACTIVE_RUNS`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExperimentRuns(self, request, context):
+        """Lists the runs of an experiment, newest link first.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AttachExperimentRun(self, request, context):
+        """Links a run to an experiment. The same link again changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`, `NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_FIELD`), `FAILED_PRECONDITION`
+        (`ALREADY_ATTACHED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRunRecipes(self, request, context):
+        """Says, for every router of a run, whether its recipe was captured.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRunRecipe(self, request, context):
+        """Gives the captured recipe of one router of a run.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`, `RECIPE_UNAVAILABLE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PlannerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -509,6 +672,66 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     servicer.EstimatePower,
                     request_deserializer=srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_power__pb2.PowerEstimate.SerializeToString,
+            ),
+            'CreateReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateReplay,
+                    request_deserializer=srbench_dot_v1_dot_replay__pb2.CreateReplayRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.Run.SerializeToString,
+            ),
+            'CheckReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckReplay,
+                    request_deserializer=srbench_dot_v1_dot_replay__pb2.CheckReplayRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_replay__pb2.ReplayCheck.SerializeToString,
+            ),
+            'ListReplayOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReplayOptions,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsResponse.SerializeToString,
+            ),
+            'CreateCandidatePlan': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateCandidatePlan,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.CreateCandidatePlanRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_plan__pb2.Plan.SerializeToString,
+            ),
+            'CreateExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateExperiment,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.CreateExperimentRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_experiment__pb2.Experiment.SerializeToString,
+            ),
+            'GetExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExperiment,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.GetExperimentRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_experiment__pb2.Experiment.SerializeToString,
+            ),
+            'ListExperiments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperiments,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentsResponse.SerializeToString,
+            ),
+            'DeleteExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteExperiment,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.DeleteExperimentRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_experiment__pb2.DeletedExperiment.SerializeToString,
+            ),
+            'ListExperimentRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperimentRuns,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.ListExperimentRunsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.ListExperimentRunsResponse.SerializeToString,
+            ),
+            'AttachExperimentRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.AttachExperimentRun,
+                    request_deserializer=srbench_dot_v1_dot_experiment__pb2.AttachExperimentRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.ExperimentMember.SerializeToString,
+            ),
+            'ListRunRecipes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRunRecipes,
+                    request_deserializer=srbench_dot_v1_dot_recipe__pb2.ListRunRecipesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_recipe__pb2.ListRunRecipesResponse.SerializeToString,
+            ),
+            'GetRunRecipe': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRunRecipe,
+                    request_deserializer=srbench_dot_v1_dot_recipe__pb2.GetRunRecipeRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_recipe__pb2.RunRecipe.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1214,6 +1437,330 @@ class PlannerService:
             '/srbench.v1.PlannerService/EstimatePower',
             srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.SerializeToString,
             srbench_dot_v1_dot_power__pb2.PowerEstimate.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/CreateReplay',
+            srbench_dot_v1_dot_replay__pb2.CreateReplayRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/CheckReplay',
+            srbench_dot_v1_dot_replay__pb2.CheckReplayRequest.SerializeToString,
+            srbench_dot_v1_dot_replay__pb2.ReplayCheck.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReplayOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/ListReplayOptions',
+            srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.ListReplayOptionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateCandidatePlan(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/CreateCandidatePlan',
+            srbench_dot_v1_dot_planner__service__pb2.CreateCandidatePlanRequest.SerializeToString,
+            srbench_dot_v1_dot_plan__pb2.Plan.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/CreateExperiment',
+            srbench_dot_v1_dot_experiment__pb2.CreateExperimentRequest.SerializeToString,
+            srbench_dot_v1_dot_experiment__pb2.Experiment.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/GetExperiment',
+            srbench_dot_v1_dot_experiment__pb2.GetExperimentRequest.SerializeToString,
+            srbench_dot_v1_dot_experiment__pb2.Experiment.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperiments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/ListExperiments',
+            srbench_dot_v1_dot_experiment__pb2.ListExperimentsRequest.SerializeToString,
+            srbench_dot_v1_dot_experiment__pb2.ListExperimentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/DeleteExperiment',
+            srbench_dot_v1_dot_experiment__pb2.DeleteExperimentRequest.SerializeToString,
+            srbench_dot_v1_dot_experiment__pb2.DeletedExperiment.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperimentRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/ListExperimentRuns',
+            srbench_dot_v1_dot_experiment__pb2.ListExperimentRunsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.ListExperimentRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AttachExperimentRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/AttachExperimentRun',
+            srbench_dot_v1_dot_experiment__pb2.AttachExperimentRunRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.ExperimentMember.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRunRecipes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/ListRunRecipes',
+            srbench_dot_v1_dot_recipe__pb2.ListRunRecipesRequest.SerializeToString,
+            srbench_dot_v1_dot_recipe__pb2.ListRunRecipesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRunRecipe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/GetRunRecipe',
+            srbench_dot_v1_dot_recipe__pb2.GetRunRecipeRequest.SerializeToString,
+            srbench_dot_v1_dot_recipe__pb2.RunRecipe.FromString,
             options,
             channel_credentials,
             insecure,

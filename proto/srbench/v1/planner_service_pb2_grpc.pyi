@@ -5,9 +5,12 @@ isort:skip_file
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from srbench.v1 import experiment_pb2 as _experiment_pb2
 from srbench.v1 import plan_pb2 as _plan_pb2
 from srbench.v1 import planner_service_pb2 as _planner_service_pb2
 from srbench.v1 import power_pb2 as _power_pb2
+from srbench.v1 import recipe_pb2 as _recipe_pb2
+from srbench.v1 import replay_pb2 as _replay_pb2
 from srbench.v1 import setup_pb2 as _setup_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -130,6 +133,58 @@ class PlannerServiceStub:
     """Says what a manifest could show and what it would cost, by profile, before anything is spent.
     Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
     """
+    CreateReplay: _grpc.UnaryUnaryMultiCallable[_replay_pb2.CreateReplayRequest, _planner_service_pb2.Run]
+    """Makes a run of saved single answers that a preview selects. No model is called; every figure is an estimate.
+    Errors: `INVALID_ARGUMENT` (`REPLAY_INELIGIBLE`; `CheckReplay` lists every reason), `NOT_FOUND` (`NO_SUCH_RUN`),
+    `FAILED_PRECONDITION` (`IDEMPOTENCY_CONFLICT`).
+    """
+    CheckReplay: _grpc.UnaryUnaryMultiCallable[_replay_pb2.CheckReplayRequest, _replay_pb2.ReplayCheck]
+    """Says whether a replay is possible, and everything that stands against it.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    ListReplayOptions: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.ListReplayOptionsRequest, _planner_service_pb2.ListReplayOptionsResponse]
+    """Lists baselines that have a fitting preview or, for one baseline, the previews that fit it.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`).
+    """
+    CreateCandidatePlan: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.CreateCandidatePlanRequest, _plan_pb2.Plan]
+    """Freezes a plan that asks registered routers exactly what a baseline asked its targets.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BASELINE_NOT_ELIGIBLE`, `CANDIDATE_PLAN_CHANGED`, those of
+    `FreezePlan`), `PERMISSION_DENIED` (`TARGET_NOT_REGISTERED`).
+    """
+    CreateExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.CreateExperimentRequest, _experiment_pb2.Experiment]
+    """Creates an experiment; idempotent by its key.
+    Errors: `INVALID_ARGUMENT` (`BAD_NAME`, `BAD_IDEMPOTENCY_KEY`), `FAILED_PRECONDITION` (`EXPERIMENT_DELETED`,
+    `IDEMPOTENCY_CONFLICT`).
+    """
+    GetExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.GetExperimentRequest, _experiment_pb2.Experiment]
+    """Gives one experiment.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), also for those of other owners.
+    """
+    ListExperiments: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.ListExperimentsRequest, _experiment_pb2.ListExperimentsResponse]
+    """Lists experiments, newest first.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    DeleteExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.DeleteExperimentRequest, _experiment_pb2.DeletedExperiment]
+    """Deletes an experiment. Its runs are kept; its creation key is never used again.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `FAILED_PRECONDITION` (`EXPERIMENT_ACTIVE_RUNS`).
+    """
+    ListExperimentRuns: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.ListExperimentRunsRequest, _planner_service_pb2.ListExperimentRunsResponse]
+    """Lists the runs of an experiment, newest link first.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    AttachExperimentRun: _grpc.UnaryUnaryMultiCallable[_experiment_pb2.AttachExperimentRunRequest, _planner_service_pb2.ExperimentMember]
+    """Links a run to an experiment. The same link again changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`, `NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_FIELD`), `FAILED_PRECONDITION`
+    (`ALREADY_ATTACHED`).
+    """
+    ListRunRecipes: _grpc.UnaryUnaryMultiCallable[_recipe_pb2.ListRunRecipesRequest, _recipe_pb2.ListRunRecipesResponse]
+    """Says, for every router of a run, whether its recipe was captured.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    GetRunRecipe: _grpc.UnaryUnaryMultiCallable[_recipe_pb2.GetRunRecipeRequest, _recipe_pb2.RunRecipe]
+    """Gives the captured recipe of one router of a run.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`, `RECIPE_UNAVAILABLE`).
+    """
 
 @_typing.type_check_only
 class PlannerServiceAsyncStub(PlannerServiceStub):
@@ -229,6 +284,58 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     EstimatePower: _aio.UnaryUnaryMultiCallable[_power_pb2.EstimatePowerRequest, _power_pb2.PowerEstimate]  # type: ignore[assignment]
     """Says what a manifest could show and what it would cost, by profile, before anything is spent.
     Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
+    """
+    CreateReplay: _aio.UnaryUnaryMultiCallable[_replay_pb2.CreateReplayRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
+    """Makes a run of saved single answers that a preview selects. No model is called; every figure is an estimate.
+    Errors: `INVALID_ARGUMENT` (`REPLAY_INELIGIBLE`; `CheckReplay` lists every reason), `NOT_FOUND` (`NO_SUCH_RUN`),
+    `FAILED_PRECONDITION` (`IDEMPOTENCY_CONFLICT`).
+    """
+    CheckReplay: _aio.UnaryUnaryMultiCallable[_replay_pb2.CheckReplayRequest, _replay_pb2.ReplayCheck]  # type: ignore[assignment]
+    """Says whether a replay is possible, and everything that stands against it.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    ListReplayOptions: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ListReplayOptionsRequest, _planner_service_pb2.ListReplayOptionsResponse]  # type: ignore[assignment]
+    """Lists baselines that have a fitting preview or, for one baseline, the previews that fit it.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`).
+    """
+    CreateCandidatePlan: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.CreateCandidatePlanRequest, _plan_pb2.Plan]  # type: ignore[assignment]
+    """Freezes a plan that asks registered routers exactly what a baseline asked its targets.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BASELINE_NOT_ELIGIBLE`, `CANDIDATE_PLAN_CHANGED`, those of
+    `FreezePlan`), `PERMISSION_DENIED` (`TARGET_NOT_REGISTERED`).
+    """
+    CreateExperiment: _aio.UnaryUnaryMultiCallable[_experiment_pb2.CreateExperimentRequest, _experiment_pb2.Experiment]  # type: ignore[assignment]
+    """Creates an experiment; idempotent by its key.
+    Errors: `INVALID_ARGUMENT` (`BAD_NAME`, `BAD_IDEMPOTENCY_KEY`), `FAILED_PRECONDITION` (`EXPERIMENT_DELETED`,
+    `IDEMPOTENCY_CONFLICT`).
+    """
+    GetExperiment: _aio.UnaryUnaryMultiCallable[_experiment_pb2.GetExperimentRequest, _experiment_pb2.Experiment]  # type: ignore[assignment]
+    """Gives one experiment.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), also for those of other owners.
+    """
+    ListExperiments: _aio.UnaryUnaryMultiCallable[_experiment_pb2.ListExperimentsRequest, _experiment_pb2.ListExperimentsResponse]  # type: ignore[assignment]
+    """Lists experiments, newest first.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    DeleteExperiment: _aio.UnaryUnaryMultiCallable[_experiment_pb2.DeleteExperimentRequest, _experiment_pb2.DeletedExperiment]  # type: ignore[assignment]
+    """Deletes an experiment. Its runs are kept; its creation key is never used again.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `FAILED_PRECONDITION` (`EXPERIMENT_ACTIVE_RUNS`).
+    """
+    ListExperimentRuns: _aio.UnaryUnaryMultiCallable[_experiment_pb2.ListExperimentRunsRequest, _planner_service_pb2.ListExperimentRunsResponse]  # type: ignore[assignment]
+    """Lists the runs of an experiment, newest link first.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    AttachExperimentRun: _aio.UnaryUnaryMultiCallable[_experiment_pb2.AttachExperimentRunRequest, _planner_service_pb2.ExperimentMember]  # type: ignore[assignment]
+    """Links a run to an experiment. The same link again changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`, `NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_FIELD`), `FAILED_PRECONDITION`
+    (`ALREADY_ATTACHED`).
+    """
+    ListRunRecipes: _aio.UnaryUnaryMultiCallable[_recipe_pb2.ListRunRecipesRequest, _recipe_pb2.ListRunRecipesResponse]  # type: ignore[assignment]
+    """Says, for every router of a run, whether its recipe was captured.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    GetRunRecipe: _aio.UnaryUnaryMultiCallable[_recipe_pb2.GetRunRecipeRequest, _recipe_pb2.RunRecipe]  # type: ignore[assignment]
+    """Gives the captured recipe of one router of a run.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`, `RECIPE_UNAVAILABLE`).
     """
 
 class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -482,6 +589,130 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_power_pb2.PowerEstimate, _abc.Awaitable[_power_pb2.PowerEstimate]]:
         """Says what a manifest could show and what it would cost, by profile, before anything is spent.
         Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateReplay(
+        self,
+        request: _replay_pb2.CreateReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.Run, _abc.Awaitable[_planner_service_pb2.Run]]:
+        """Makes a run of saved single answers that a preview selects. No model is called; every figure is an estimate.
+        Errors: `INVALID_ARGUMENT` (`REPLAY_INELIGIBLE`; `CheckReplay` lists every reason), `NOT_FOUND` (`NO_SUCH_RUN`),
+        `FAILED_PRECONDITION` (`IDEMPOTENCY_CONFLICT`).
+        """
+
+    @_abc_1.abstractmethod
+    def CheckReplay(
+        self,
+        request: _replay_pb2.CheckReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replay_pb2.ReplayCheck, _abc.Awaitable[_replay_pb2.ReplayCheck]]:
+        """Says whether a replay is possible, and everything that stands against it.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def ListReplayOptions(
+        self,
+        request: _planner_service_pb2.ListReplayOptionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.ListReplayOptionsResponse, _abc.Awaitable[_planner_service_pb2.ListReplayOptionsResponse]]:
+        """Lists baselines that have a fitting preview or, for one baseline, the previews that fit it.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateCandidatePlan(
+        self,
+        request: _planner_service_pb2.CreateCandidatePlanRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_plan_pb2.Plan, _abc.Awaitable[_plan_pb2.Plan]]:
+        """Freezes a plan that asks registered routers exactly what a baseline asked its targets.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BASELINE_NOT_ELIGIBLE`, `CANDIDATE_PLAN_CHANGED`, those of
+        `FreezePlan`), `PERMISSION_DENIED` (`TARGET_NOT_REGISTERED`).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateExperiment(
+        self,
+        request: _experiment_pb2.CreateExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_pb2.Experiment, _abc.Awaitable[_experiment_pb2.Experiment]]:
+        """Creates an experiment; idempotent by its key.
+        Errors: `INVALID_ARGUMENT` (`BAD_NAME`, `BAD_IDEMPOTENCY_KEY`), `FAILED_PRECONDITION` (`EXPERIMENT_DELETED`,
+        `IDEMPOTENCY_CONFLICT`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetExperiment(
+        self,
+        request: _experiment_pb2.GetExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_pb2.Experiment, _abc.Awaitable[_experiment_pb2.Experiment]]:
+        """Gives one experiment.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), also for those of other owners.
+        """
+
+    @_abc_1.abstractmethod
+    def ListExperiments(
+        self,
+        request: _experiment_pb2.ListExperimentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_pb2.ListExperimentsResponse, _abc.Awaitable[_experiment_pb2.ListExperimentsResponse]]:
+        """Lists experiments, newest first.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteExperiment(
+        self,
+        request: _experiment_pb2.DeleteExperimentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_pb2.DeletedExperiment, _abc.Awaitable[_experiment_pb2.DeletedExperiment]]:
+        """Deletes an experiment. Its runs are kept; its creation key is never used again.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `FAILED_PRECONDITION` (`EXPERIMENT_ACTIVE_RUNS`).
+        """
+
+    @_abc_1.abstractmethod
+    def ListExperimentRuns(
+        self,
+        request: _experiment_pb2.ListExperimentRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.ListExperimentRunsResponse, _abc.Awaitable[_planner_service_pb2.ListExperimentRunsResponse]]:
+        """Lists the runs of an experiment, newest link first.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+
+    @_abc_1.abstractmethod
+    def AttachExperimentRun(
+        self,
+        request: _experiment_pb2.AttachExperimentRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.ExperimentMember, _abc.Awaitable[_planner_service_pb2.ExperimentMember]]:
+        """Links a run to an experiment. The same link again changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_EXPERIMENT`, `NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_FIELD`), `FAILED_PRECONDITION`
+        (`ALREADY_ATTACHED`).
+        """
+
+    @_abc_1.abstractmethod
+    def ListRunRecipes(
+        self,
+        request: _recipe_pb2.ListRunRecipesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_recipe_pb2.ListRunRecipesResponse, _abc.Awaitable[_recipe_pb2.ListRunRecipesResponse]]:
+        """Says, for every router of a run, whether its recipe was captured.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRunRecipe(
+        self,
+        request: _recipe_pb2.GetRunRecipeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_recipe_pb2.RunRecipe, _abc.Awaitable[_recipe_pb2.RunRecipe]]:
+        """Gives the captured recipe of one router of a run.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`, `RECIPE_UNAVAILABLE`).
         """
 
 def add_PlannerServiceServicer_to_server(servicer: PlannerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -280,6 +280,46 @@ class Metrics(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class SelectionStatusesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SelectionReasonsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ID_FIELD_NUMBER: _builtins.int
     BENCHMARK_FIELD_NUMBER: _builtins.int
     TARGET_ID_FIELD_NUMBER: _builtins.int
@@ -324,6 +364,20 @@ class Metrics(_message.Message):
     FIRST_TOKEN_LAG_MAX_S_FIELD_NUMBER: _builtins.int
     FAILURE_REASONS_FIELD_NUMBER: _builtins.int
     SPEND_UPPER_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    SELECTION_STATUSES_FIELD_NUMBER: _builtins.int
+    SELECTION_REASONS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_CORRECT_FIELD_NUMBER: _builtins.int
+    ESTIMATED_ACCURACY_FIELD_NUMBER: _builtins.int
+    ESTIMATED_ACCURACY_CI95_FIELD_NUMBER: _builtins.int
+    ESTIMATED_MACRO_ACCURACY_FIELD_NUMBER: _builtins.int
+    ESTIMATED_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_CACHE_NEUTRAL_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_EVALUATION_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_TOKENS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_LATENCY_P50_S_FIELD_NUMBER: _builtins.int
+    ESTIMATED_LATENCY_P95_S_FIELD_NUMBER: _builtins.int
+    ESTIMATED_TTFT_P50_S_FIELD_NUMBER: _builtins.int
+    REPLAYED_CALL_COUNT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The target."""
     benchmark: _builtins.str
@@ -396,6 +450,26 @@ class Metrics(_message.Message):
     """Largest lateness of the event loop at a first token, in seconds: the error bar of the times."""
     spend_upper_picodollars: _builtins.int
     """Upper bound of the spend: known cost plus what stays reserved, in picodollars."""
+    estimated_correct: _builtins.int
+    """The field of the same name without `estimated_`, from saved answers put together; only in a replay, as all that follow."""
+    estimated_accuracy: _builtins.float
+    """See `estimated_correct`."""
+    estimated_macro_accuracy: _builtins.float
+    """See `estimated_correct`; only in rows by target."""
+    estimated_cost_picodollars: _builtins.int
+    """See `estimated_correct`."""
+    estimated_cache_neutral_cost_picodollars: _builtins.int
+    """See `estimated_correct`."""
+    estimated_evaluation_cost_picodollars: _builtins.int
+    """See `estimated_correct`."""
+    estimated_latency_p50_s: _builtins.float
+    """See `estimated_correct`."""
+    estimated_latency_p95_s: _builtins.float
+    """See `estimated_correct`."""
+    estimated_ttft_p50_s: _builtins.float
+    """See `estimated_correct`."""
+    replayed_call_count: _builtins.int
+    """Saved calls that stand in for requests; only in a replay."""
     @_builtins.property
     def accuracy_ci95(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Wilson interval of the accuracy: lower and upper end; empty when nothing was planned."""
@@ -427,6 +501,22 @@ class Metrics(_message.Message):
     @_builtins.property
     def failure_reasons(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Failed cells by reason."""
+
+    @_builtins.property
+    def selection_statuses(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Previewed cells by the router's selection status; only in a preview."""
+
+    @_builtins.property
+    def selection_reasons(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Previewed cells by the router's selection reason; only in a preview."""
+
+    @_builtins.property
+    def estimated_accuracy_ci95(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """See `estimated_correct`; covers the choice of cases alone."""
+
+    @_builtins.property
+    def estimated_tokens(self) -> _usage_pb2.TokenUsage:
+        """See `estimated_correct`."""
 
     def __init__(
         self,
@@ -475,10 +565,24 @@ class Metrics(_message.Message):
         first_token_lag_max_s: _builtins.float | None = ...,
         failure_reasons: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         spend_upper_picodollars: _builtins.int | None = ...,
+        selection_statuses: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        selection_reasons: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        estimated_correct: _builtins.int | None = ...,
+        estimated_accuracy: _builtins.float | None = ...,
+        estimated_accuracy_ci95: _abc.Iterable[_builtins.float] | None = ...,
+        estimated_macro_accuracy: _builtins.float | None = ...,
+        estimated_cost_picodollars: _builtins.int | None = ...,
+        estimated_cache_neutral_cost_picodollars: _builtins.int | None = ...,
+        estimated_evaluation_cost_picodollars: _builtins.int | None = ...,
+        estimated_tokens: _usage_pb2.TokenUsage | None = ...,
+        estimated_latency_p50_s: _builtins.float | None = ...,
+        estimated_latency_p95_s: _builtins.float | None = ...,
+        estimated_ttft_p50_s: _builtins.float | None = ...,
+        replayed_call_count: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_benchmark", b"_benchmark", "_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_call_count", b"_call_count", "_case_wall_time_p50_s", b"_case_wall_time_p50_s", "_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_evaluation_cost_picodollars", b"_evaluation_cost_picodollars", "_first_token_lag_max_s", b"_first_token_lag_max_s", "_latency_p50_s", b"_latency_p50_s", "_latency_p95_s", b"_latency_p95_s", "_macro_accuracy", b"_macro_accuracy", "_queue_wait_p50_s", b"_queue_wait_p50_s", "_queue_wait_p95_s", b"_queue_wait_p95_s", "_spend_upper_picodollars", b"_spend_upper_picodollars", "_sr_bench_score", b"_sr_bench_score", "_target_id", b"_target_id", "_total_spend_picodollars", b"_total_spend_picodollars", "_ttft_p50_s", b"_ttft_p50_s", "_ttft_p95_s", b"_ttft_p95_s", "accuracy", b"accuracy", "benchmark", b"benchmark", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cache_read", b"cache_read", "call_count", b"call_count", "case_wall_time_p50_s", b"case_wall_time_p50_s", "continuity", b"continuity", "correct", b"correct", "cost_picodollars", b"cost_picodollars", "evaluation_cost_picodollars", b"evaluation_cost_picodollars", "first_token_lag_max_s", b"first_token_lag_max_s", "latency_p50_s", b"latency_p50_s", "latency_p95_s", b"latency_p95_s", "macro_accuracy", b"macro_accuracy", "output_diagnostics", b"output_diagnostics", "queue_wait_p50_s", b"queue_wait_p50_s", "queue_wait_p95_s", b"queue_wait_p95_s", "spend_upper_picodollars", b"spend_upper_picodollars", "sr_bench_score", b"sr_bench_score", "target_id", b"target_id", "tokens", b"tokens", "total_spend_picodollars", b"total_spend_picodollars", "ttft_p50_s", b"ttft_p50_s", "ttft_p95_s", b"ttft_p95_s"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_benchmark", b"_benchmark", "_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_call_count", b"_call_count", "_case_wall_time_p50_s", b"_case_wall_time_p50_s", "_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_estimated_accuracy", b"_estimated_accuracy", "_estimated_cache_neutral_cost_picodollars", b"_estimated_cache_neutral_cost_picodollars", "_estimated_correct", b"_estimated_correct", "_estimated_cost_picodollars", b"_estimated_cost_picodollars", "_estimated_evaluation_cost_picodollars", b"_estimated_evaluation_cost_picodollars", "_estimated_latency_p50_s", b"_estimated_latency_p50_s", "_estimated_latency_p95_s", b"_estimated_latency_p95_s", "_estimated_macro_accuracy", b"_estimated_macro_accuracy", "_estimated_ttft_p50_s", b"_estimated_ttft_p50_s", "_evaluation_cost_picodollars", b"_evaluation_cost_picodollars", "_first_token_lag_max_s", b"_first_token_lag_max_s", "_latency_p50_s", b"_latency_p50_s", "_latency_p95_s", b"_latency_p95_s", "_macro_accuracy", b"_macro_accuracy", "_queue_wait_p50_s", b"_queue_wait_p50_s", "_queue_wait_p95_s", b"_queue_wait_p95_s", "_replayed_call_count", b"_replayed_call_count", "_spend_upper_picodollars", b"_spend_upper_picodollars", "_sr_bench_score", b"_sr_bench_score", "_target_id", b"_target_id", "_total_spend_picodollars", b"_total_spend_picodollars", "_ttft_p50_s", b"_ttft_p50_s", "_ttft_p95_s", b"_ttft_p95_s", "accuracy", b"accuracy", "benchmark", b"benchmark", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cache_read", b"cache_read", "call_count", b"call_count", "case_wall_time_p50_s", b"case_wall_time_p50_s", "continuity", b"continuity", "correct", b"correct", "cost_picodollars", b"cost_picodollars", "estimated_accuracy", b"estimated_accuracy", "estimated_cache_neutral_cost_picodollars", b"estimated_cache_neutral_cost_picodollars", "estimated_correct", b"estimated_correct", "estimated_cost_picodollars", b"estimated_cost_picodollars", "estimated_evaluation_cost_picodollars", b"estimated_evaluation_cost_picodollars", "estimated_latency_p50_s", b"estimated_latency_p50_s", "estimated_latency_p95_s", b"estimated_latency_p95_s", "estimated_macro_accuracy", b"estimated_macro_accuracy", "estimated_tokens", b"estimated_tokens", "estimated_ttft_p50_s", b"estimated_ttft_p50_s", "evaluation_cost_picodollars", b"evaluation_cost_picodollars", "first_token_lag_max_s", b"first_token_lag_max_s", "latency_p50_s", b"latency_p50_s", "latency_p95_s", b"latency_p95_s", "macro_accuracy", b"macro_accuracy", "output_diagnostics", b"output_diagnostics", "queue_wait_p50_s", b"queue_wait_p50_s", "queue_wait_p95_s", b"queue_wait_p95_s", "replayed_call_count", b"replayed_call_count", "spend_upper_picodollars", b"spend_upper_picodollars", "sr_bench_score", b"sr_bench_score", "target_id", b"target_id", "tokens", b"tokens", "total_spend_picodollars", b"total_spend_picodollars", "ttft_p50_s", b"ttft_p50_s", "ttft_p95_s", b"ttft_p95_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_benchmark", b"_benchmark", "_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_call_count", b"_call_count", "_case_wall_time_p50_s", b"_case_wall_time_p50_s", "_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_evaluation_cost_picodollars", b"_evaluation_cost_picodollars", "_first_token_lag_max_s", b"_first_token_lag_max_s", "_latency_p50_s", b"_latency_p50_s", "_latency_p95_s", b"_latency_p95_s", "_macro_accuracy", b"_macro_accuracy", "_queue_wait_p50_s", b"_queue_wait_p50_s", "_queue_wait_p95_s", b"_queue_wait_p95_s", "_spend_upper_picodollars", b"_spend_upper_picodollars", "_sr_bench_score", b"_sr_bench_score", "_target_id", b"_target_id", "_total_spend_picodollars", b"_total_spend_picodollars", "_ttft_p50_s", b"_ttft_p50_s", "_ttft_p95_s", b"_ttft_p95_s", "accuracy", b"accuracy", "accuracy_ci95", b"accuracy_ci95", "accuracy_denominator", b"accuracy_denominator", "benchmark", b"benchmark", "cache_neutral_cost_basis", b"cache_neutral_cost_basis", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cache_read", b"cache_read", "call_count", b"call_count", "case_wall_time_p50_s", b"case_wall_time_p50_s", "complete", b"complete", "completed", b"completed", "continuity", b"continuity", "correct", b"correct", "cost_complete", b"cost_complete", "cost_picodollars", b"cost_picodollars", "decisions", b"decisions", "evaluation_call_count", b"evaluation_call_count", "evaluation_cost_picodollars", b"evaluation_cost_picodollars", "failed", b"failed", "failure_reasons", b"failure_reasons", "first_token_lag_max_s", b"first_token_lag_max_s", "id", b"id", "known_cost_picodollars", b"known_cost_picodollars", "latency_p50_s", b"latency_p50_s", "latency_p95_s", b"latency_p95_s", "macro_accuracy", b"macro_accuracy", "output_diagnostics", b"output_diagnostics", "pending", b"pending", "pending_selection_count", b"pending_selection_count", "queue_wait_p50_s", b"queue_wait_p50_s", "queue_wait_p95_s", b"queue_wait_p95_s", "request_count", b"request_count", "request_time_sum_s", b"request_time_sum_s", "score_scope", b"score_scope", "scored", b"scored", "selected_models", b"selected_models", "spend_upper_picodollars", b"spend_upper_picodollars", "sr_bench_score", b"sr_bench_score", "target_id", b"target_id", "tokens", b"tokens", "total", b"total", "total_spend_picodollars", b"total_spend_picodollars", "ttft_p50_s", b"ttft_p50_s", "ttft_p95_s", b"ttft_p95_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_benchmark", b"_benchmark", "_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_call_count", b"_call_count", "_case_wall_time_p50_s", b"_case_wall_time_p50_s", "_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_estimated_accuracy", b"_estimated_accuracy", "_estimated_cache_neutral_cost_picodollars", b"_estimated_cache_neutral_cost_picodollars", "_estimated_correct", b"_estimated_correct", "_estimated_cost_picodollars", b"_estimated_cost_picodollars", "_estimated_evaluation_cost_picodollars", b"_estimated_evaluation_cost_picodollars", "_estimated_latency_p50_s", b"_estimated_latency_p50_s", "_estimated_latency_p95_s", b"_estimated_latency_p95_s", "_estimated_macro_accuracy", b"_estimated_macro_accuracy", "_estimated_ttft_p50_s", b"_estimated_ttft_p50_s", "_evaluation_cost_picodollars", b"_evaluation_cost_picodollars", "_first_token_lag_max_s", b"_first_token_lag_max_s", "_latency_p50_s", b"_latency_p50_s", "_latency_p95_s", b"_latency_p95_s", "_macro_accuracy", b"_macro_accuracy", "_queue_wait_p50_s", b"_queue_wait_p50_s", "_queue_wait_p95_s", b"_queue_wait_p95_s", "_replayed_call_count", b"_replayed_call_count", "_spend_upper_picodollars", b"_spend_upper_picodollars", "_sr_bench_score", b"_sr_bench_score", "_target_id", b"_target_id", "_total_spend_picodollars", b"_total_spend_picodollars", "_ttft_p50_s", b"_ttft_p50_s", "_ttft_p95_s", b"_ttft_p95_s", "accuracy", b"accuracy", "accuracy_ci95", b"accuracy_ci95", "accuracy_denominator", b"accuracy_denominator", "benchmark", b"benchmark", "cache_neutral_cost_basis", b"cache_neutral_cost_basis", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cache_read", b"cache_read", "call_count", b"call_count", "case_wall_time_p50_s", b"case_wall_time_p50_s", "complete", b"complete", "completed", b"completed", "continuity", b"continuity", "correct", b"correct", "cost_complete", b"cost_complete", "cost_picodollars", b"cost_picodollars", "decisions", b"decisions", "estimated_accuracy", b"estimated_accuracy", "estimated_accuracy_ci95", b"estimated_accuracy_ci95", "estimated_cache_neutral_cost_picodollars", b"estimated_cache_neutral_cost_picodollars", "estimated_correct", b"estimated_correct", "estimated_cost_picodollars", b"estimated_cost_picodollars", "estimated_evaluation_cost_picodollars", b"estimated_evaluation_cost_picodollars", "estimated_latency_p50_s", b"estimated_latency_p50_s", "estimated_latency_p95_s", b"estimated_latency_p95_s", "estimated_macro_accuracy", b"estimated_macro_accuracy", "estimated_tokens", b"estimated_tokens", "estimated_ttft_p50_s", b"estimated_ttft_p50_s", "evaluation_call_count", b"evaluation_call_count", "evaluation_cost_picodollars", b"evaluation_cost_picodollars", "failed", b"failed", "failure_reasons", b"failure_reasons", "first_token_lag_max_s", b"first_token_lag_max_s", "id", b"id", "known_cost_picodollars", b"known_cost_picodollars", "latency_p50_s", b"latency_p50_s", "latency_p95_s", b"latency_p95_s", "macro_accuracy", b"macro_accuracy", "output_diagnostics", b"output_diagnostics", "pending", b"pending", "pending_selection_count", b"pending_selection_count", "queue_wait_p50_s", b"queue_wait_p50_s", "queue_wait_p95_s", b"queue_wait_p95_s", "replayed_call_count", b"replayed_call_count", "request_count", b"request_count", "request_time_sum_s", b"request_time_sum_s", "score_scope", b"score_scope", "scored", b"scored", "selected_models", b"selected_models", "selection_reasons", b"selection_reasons", "selection_statuses", b"selection_statuses", "spend_upper_picodollars", b"spend_upper_picodollars", "sr_bench_score", b"sr_bench_score", "target_id", b"target_id", "tokens", b"tokens", "total", b"total", "total_spend_picodollars", b"total_spend_picodollars", "ttft_p50_s", b"ttft_p50_s", "ttft_p95_s", b"ttft_p95_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
@@ -494,6 +598,24 @@ class Metrics(_message.Message):
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
     _WhichOneofReturnType__cost_picodollars: _TypeAlias = _typing.Literal["cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__cost_picodollars: _TypeAlias = _typing.Literal["_cost_picodollars", b"_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_accuracy: _TypeAlias = _typing.Literal["estimated_accuracy"]  # noqa: Y015
+    _WhichOneofArgType__estimated_accuracy: _TypeAlias = _typing.Literal["_estimated_accuracy", b"_estimated_accuracy"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_cache_neutral_cost_picodollars: _TypeAlias = _typing.Literal["estimated_cache_neutral_cost_picodollars"]  # noqa: Y015
+    _WhichOneofArgType__estimated_cache_neutral_cost_picodollars: _TypeAlias = _typing.Literal["_estimated_cache_neutral_cost_picodollars", b"_estimated_cache_neutral_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_correct: _TypeAlias = _typing.Literal["estimated_correct"]  # noqa: Y015
+    _WhichOneofArgType__estimated_correct: _TypeAlias = _typing.Literal["_estimated_correct", b"_estimated_correct"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_cost_picodollars: _TypeAlias = _typing.Literal["estimated_cost_picodollars"]  # noqa: Y015
+    _WhichOneofArgType__estimated_cost_picodollars: _TypeAlias = _typing.Literal["_estimated_cost_picodollars", b"_estimated_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_evaluation_cost_picodollars: _TypeAlias = _typing.Literal["estimated_evaluation_cost_picodollars"]  # noqa: Y015
+    _WhichOneofArgType__estimated_evaluation_cost_picodollars: _TypeAlias = _typing.Literal["_estimated_evaluation_cost_picodollars", b"_estimated_evaluation_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_latency_p50_s: _TypeAlias = _typing.Literal["estimated_latency_p50_s"]  # noqa: Y015
+    _WhichOneofArgType__estimated_latency_p50_s: _TypeAlias = _typing.Literal["_estimated_latency_p50_s", b"_estimated_latency_p50_s"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_latency_p95_s: _TypeAlias = _typing.Literal["estimated_latency_p95_s"]  # noqa: Y015
+    _WhichOneofArgType__estimated_latency_p95_s: _TypeAlias = _typing.Literal["_estimated_latency_p95_s", b"_estimated_latency_p95_s"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_macro_accuracy: _TypeAlias = _typing.Literal["estimated_macro_accuracy"]  # noqa: Y015
+    _WhichOneofArgType__estimated_macro_accuracy: _TypeAlias = _typing.Literal["_estimated_macro_accuracy", b"_estimated_macro_accuracy"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_ttft_p50_s: _TypeAlias = _typing.Literal["estimated_ttft_p50_s"]  # noqa: Y015
+    _WhichOneofArgType__estimated_ttft_p50_s: _TypeAlias = _typing.Literal["_estimated_ttft_p50_s", b"_estimated_ttft_p50_s"]  # noqa: Y015
     _WhichOneofReturnType__evaluation_cost_picodollars: _TypeAlias = _typing.Literal["evaluation_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__evaluation_cost_picodollars: _TypeAlias = _typing.Literal["_evaluation_cost_picodollars", b"_evaluation_cost_picodollars"]  # noqa: Y015
     _WhichOneofReturnType__first_token_lag_max_s: _TypeAlias = _typing.Literal["first_token_lag_max_s"]  # noqa: Y015
@@ -508,6 +630,8 @@ class Metrics(_message.Message):
     _WhichOneofArgType__queue_wait_p50_s: _TypeAlias = _typing.Literal["_queue_wait_p50_s", b"_queue_wait_p50_s"]  # noqa: Y015
     _WhichOneofReturnType__queue_wait_p95_s: _TypeAlias = _typing.Literal["queue_wait_p95_s"]  # noqa: Y015
     _WhichOneofArgType__queue_wait_p95_s: _TypeAlias = _typing.Literal["_queue_wait_p95_s", b"_queue_wait_p95_s"]  # noqa: Y015
+    _WhichOneofReturnType__replayed_call_count: _TypeAlias = _typing.Literal["replayed_call_count"]  # noqa: Y015
+    _WhichOneofArgType__replayed_call_count: _TypeAlias = _typing.Literal["_replayed_call_count", b"_replayed_call_count"]  # noqa: Y015
     _WhichOneofReturnType__spend_upper_picodollars: _TypeAlias = _typing.Literal["spend_upper_picodollars"]  # noqa: Y015
     _WhichOneofArgType__spend_upper_picodollars: _TypeAlias = _typing.Literal["_spend_upper_picodollars", b"_spend_upper_picodollars"]  # noqa: Y015
     _WhichOneofReturnType__sr_bench_score: _TypeAlias = _typing.Literal["sr_bench_score"]  # noqa: Y015
@@ -535,6 +659,24 @@ class Metrics(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_picodollars) -> _WhichOneofReturnType__cost_picodollars | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_accuracy) -> _WhichOneofReturnType__estimated_accuracy | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_cache_neutral_cost_picodollars) -> _WhichOneofReturnType__estimated_cache_neutral_cost_picodollars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_correct) -> _WhichOneofReturnType__estimated_correct | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_cost_picodollars) -> _WhichOneofReturnType__estimated_cost_picodollars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_evaluation_cost_picodollars) -> _WhichOneofReturnType__estimated_evaluation_cost_picodollars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_latency_p50_s) -> _WhichOneofReturnType__estimated_latency_p50_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_latency_p95_s) -> _WhichOneofReturnType__estimated_latency_p95_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_macro_accuracy) -> _WhichOneofReturnType__estimated_macro_accuracy | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_ttft_p50_s) -> _WhichOneofReturnType__estimated_ttft_p50_s | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__evaluation_cost_picodollars) -> _WhichOneofReturnType__evaluation_cost_picodollars | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_token_lag_max_s) -> _WhichOneofReturnType__first_token_lag_max_s | None: ...
@@ -548,6 +690,8 @@ class Metrics(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_wait_p50_s) -> _WhichOneofReturnType__queue_wait_p50_s | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_wait_p95_s) -> _WhichOneofReturnType__queue_wait_p95_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replayed_call_count) -> _WhichOneofReturnType__replayed_call_count | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__spend_upper_picodollars) -> _WhichOneofReturnType__spend_upper_picodollars | None: ...
     @_typing.overload

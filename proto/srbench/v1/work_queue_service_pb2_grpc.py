@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from srbench.v1 import recipe_pb2 as srbench_dot_v1_dot_recipe__pb2
 from srbench.v1 import work_queue_service_pb2 as srbench_dot_v1_dot_work__queue__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -55,6 +56,16 @@ class WorkQueueServiceStub:
                 request_serializer=srbench_dot_v1_dot_work__queue__service__pb2.GetRunContextRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_work__queue__service__pb2.RunContext.FromString,
                 _registered_method=True)
+        self.TakeRecipeCaptures = channel.unary_unary(
+                '/srbench.v1.WorkQueueService/TakeRecipeCaptures',
+                request_serializer=srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesResponse.FromString,
+                _registered_method=True)
+        self.ReportRecipeCapture = channel.unary_unary(
+                '/srbench.v1.WorkQueueService/ReportRecipeCapture',
+                request_serializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.FromString,
+                _registered_method=True)
 
 
 class WorkQueueServiceServicer:
@@ -91,6 +102,22 @@ class WorkQueueServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeRecipeCaptures(self, request, context):
+        """Takes recipes to be captured, waiting up to 20 s for the first. An empty answer means nothing was due.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportRecipeCapture(self, request, context):
+        """Says how a capture ended. One that nobody waits for any more is ignored.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkQueueServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -113,6 +140,16 @@ def add_WorkQueueServiceServicer_to_server(servicer, server):
                     servicer.GetRunContext,
                     request_deserializer=srbench_dot_v1_dot_work__queue__service__pb2.GetRunContextRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_work__queue__service__pb2.RunContext.SerializeToString,
+            ),
+            'TakeRecipeCaptures': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeRecipeCaptures,
+                    request_deserializer=srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesResponse.SerializeToString,
+            ),
+            'ReportRecipeCapture': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportRecipeCapture,
+                    request_deserializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -224,6 +261,60 @@ class WorkQueueService:
             '/srbench.v1.WorkQueueService/GetRunContext',
             srbench_dot_v1_dot_work__queue__service__pb2.GetRunContextRequest.SerializeToString,
             srbench_dot_v1_dot_work__queue__service__pb2.RunContext.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeRecipeCaptures(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.WorkQueueService/TakeRecipeCaptures',
+            srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesRequest.SerializeToString,
+            srbench_dot_v1_dot_recipe__pb2.TakeRecipeCapturesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportRecipeCapture(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.WorkQueueService/ReportRecipeCapture',
+            srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.SerializeToString,
+            srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from srbench.v1 import recipe_pb2 as _recipe_pb2
 from srbench.v1 import work_queue_service_pb2 as _work_queue_service_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -45,6 +46,14 @@ class WorkQueueServiceStub:
     """Gives what an executor and accounting must know of a run. Constant for the life of the run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
+    TakeRecipeCaptures: _grpc.UnaryUnaryMultiCallable[_recipe_pb2.TakeRecipeCapturesRequest, _recipe_pb2.TakeRecipeCapturesResponse]
+    """Takes recipes to be captured, waiting up to 20 s for the first. An empty answer means nothing was due.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+    """
+    ReportRecipeCapture: _grpc.UnaryUnaryMultiCallable[_recipe_pb2.ReportRecipeCaptureRequest, _recipe_pb2.ReportRecipeCaptureResponse]
+    """Says how a capture ended. One that nobody waits for any more is ignored.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+    """
 
 @_typing.type_check_only
 class WorkQueueServiceAsyncStub(WorkQueueServiceStub):
@@ -62,6 +71,14 @@ class WorkQueueServiceAsyncStub(WorkQueueServiceStub):
     GetRunContext: _aio.UnaryUnaryMultiCallable[_work_queue_service_pb2.GetRunContextRequest, _work_queue_service_pb2.RunContext]  # type: ignore[assignment]
     """Gives what an executor and accounting must know of a run. Constant for the life of the run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    TakeRecipeCaptures: _aio.UnaryUnaryMultiCallable[_recipe_pb2.TakeRecipeCapturesRequest, _recipe_pb2.TakeRecipeCapturesResponse]  # type: ignore[assignment]
+    """Takes recipes to be captured, waiting up to 20 s for the first. An empty answer means nothing was due.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+    """
+    ReportRecipeCapture: _aio.UnaryUnaryMultiCallable[_recipe_pb2.ReportRecipeCaptureRequest, _recipe_pb2.ReportRecipeCaptureResponse]  # type: ignore[assignment]
+    """Says how a capture ended. One that nobody waits for any more is ignored.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
     """
 
 class WorkQueueServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -101,6 +118,26 @@ class WorkQueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_work_queue_service_pb2.RunContext, _abc.Awaitable[_work_queue_service_pb2.RunContext]]:
         """Gives what an executor and accounting must know of a run. Constant for the life of the run.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def TakeRecipeCaptures(
+        self,
+        request: _recipe_pb2.TakeRecipeCapturesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_recipe_pb2.TakeRecipeCapturesResponse, _abc.Awaitable[_recipe_pb2.TakeRecipeCapturesResponse]]:
+        """Takes recipes to be captured, waiting up to 20 s for the first. An empty answer means nothing was due.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+        """
+
+    @_abc_1.abstractmethod
+    def ReportRecipeCapture(
+        self,
+        request: _recipe_pb2.ReportRecipeCaptureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_recipe_pb2.ReportRecipeCaptureResponse, _abc.Awaitable[_recipe_pb2.ReportRecipeCaptureResponse]]:
+        """Says how a capture ended. One that nobody waits for any more is ignored.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
         """
 
 def add_WorkQueueServiceServicer_to_server(servicer: WorkQueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

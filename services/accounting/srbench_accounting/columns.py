@@ -37,6 +37,7 @@ class CallEnd(IntEnum):
     CANCELLED = 4
     SENT_UNKNOWN = 5
     NOT_ACCEPTED = 6
+    REPLAYED = 7
 
 
 class Role(IntEnum):

@@ -37,19 +37,20 @@ def _run_mark(run_id: str) -> str:
     return hashlib.sha256(run_id.encode()).hexdigest()[:16]
 
 
-def call_id(run_id: str, cell: int, ordinal: int, offer: int) -> str:
-    """`call-` and 32 hex digits that say which call it is: 16 of the run's digest, 8 cell, 4 ordinal, 4 offer."""
-    return f"call-{_run_mark(run_id)}{cell:08x}{ordinal:04x}{offer:04x}"
+def call_id(run_id: str, cell: int, ordinal: int, offer: int, *, replayed: bool = False) -> str:
+    """`call-` (`cached-` for a copy) and 32 hex digits that say which call it is: 16 of the run's digest, 8 cell,
+    4 ordinal, 4 offer."""
+    return f"{'cached' if replayed else 'call'}-{_run_mark(run_id)}{cell:08x}{ordinal:04x}{offer:04x}"
 
 
 def call_key(run_id: str, identifier: str) -> tuple[int, int, int]:
     """Cell, ordinal and offer of a call's id. Raises: `NotFound` (`NO_SUCH_CALL`) for another run's id, or none."""
-    digits = identifier.removeprefix("call-")
+    digits = identifier.rpartition("-")[2]
     try:
         key = int(digits[16:24], 16), int(digits[24:28], 16), int(digits[28:32], 16)
     except ValueError:
         key = (0, 0, 0)
-    if call_id(run_id, *key) != identifier:
+    if identifier not in (call_id(run_id, *key), call_id(run_id, *key, replayed=True)):
         raise NotFound("NO_SUCH_CALL", f"run {run_id} has no call {identifier!r}", run_id=run_id, call_id=identifier)
     return key
 
@@ -90,6 +91,9 @@ def call(
 def _fill_end(message: pb.Call, row: CallRow, end: ReceiptRow, run: KnownRun, words: Words) -> None:
     rest = unpack(pb.Receipt, end.rest)
     message.status = pb.CallStatus.ValueType(end.status)
+    if end.status == pb.CALL_STATUS_REPLAYED:
+        message.id = call_id(run.run_id, row.cell, row.ordinal, row.offer, replayed=True)
+        message.source_run_id, message.source_call_id = rest.source_run_id, rest.source_call_id
     message.reason = rest.reason or words[end.reason]
     message.error = rest.message
     message.model = rest.response_model or words[end.model]

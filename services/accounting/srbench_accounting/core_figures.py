@@ -15,6 +15,7 @@ from srbench_accounting.compare import RunFigures
 from srbench_accounting.derived import LoadedRun
 from srbench_accounting.lineage import Attempt, Merged, merge
 from srbench_accounting.report import ChildAttempt, make_report
+from srbench_accounting.routing import RoutingColumns
 
 MAX_PLANS = 16
 
@@ -34,11 +35,13 @@ class CoreFigures:
         *,
         correction: Json,
         recoveries: Sequence[planner_pb.Run],
+        routings: RoutingColumns | None,
     ) -> report_pb2.Report:
-        """The report of a run. `correction`: what it says of the one in force. `recoveries` are named, not counted."""
+        """The report of a run. `correction`: what it says of the one in force. `recoveries` are named, not counted.
+        `routings`: its answered previews."""
         facts = report_input.run_facts(run)
         facts = replace(facts, accounting_correction=correction, child_attempts=_attempts(recoveries))
-        return report_convert.report(make_report(facts, self.plan(run.plan, cases), outcomes, calls))
+        return report_convert.report(make_report(facts, self.plan(run.plan, cases), outcomes, calls, routings))
 
     def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
         """The report of a run together with its recoveries."""

@@ -13,6 +13,7 @@ from srbench_kit.values import Json
 if TYPE_CHECKING:
     from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
     from srbench_accounting.compare import RunFigures
+    from srbench_accounting.routing import RoutingColumns
 
 
 class Derived(NamedTuple):
@@ -79,9 +80,10 @@ class Deriving(Protocol):
         *,
         correction: Json = None,
         recoveries: Sequence[planner_pb.Run] = (),
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts. `correction`: what it says of the correction in force.
-        `recoveries` of the run are named, not counted."""
+        `recoveries` of the run are named, not counted. `routings`: the answered previews of a run of that mode."""
         ...
 
     def merged_figures(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> RunFigures:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
     from srbench_accounting.compare import RunFigures
     from srbench_accounting.core_figures import CoreFigures
+    from srbench_accounting.routing import RoutingColumns
 
 _DIALECTS = {
     target_pb2.USAGE_DIALECT_UNSPECIFIED: Dialect.DETECT,
@@ -102,10 +103,12 @@ class CoreDeriving:
         *,
         correction: Json = None,
         recoveries: Sequence[planner_pb.Run] = (),
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts. `correction`: what it says of the correction in force.
-        `recoveries` of the run are named, not counted."""
-        return self.figures_of.report(run, cases, outcomes, calls, correction=correction, recoveries=recoveries)
+        """See `derived.Deriving.report`."""
+        return self.figures_of.report(
+            run, cases, outcomes, calls, correction=correction, recoveries=recoveries, routings=routings
+        )
 
     def merged_figures(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> RunFigures:
         """The figures of a run together with its recoveries, as one side of a comparison."""

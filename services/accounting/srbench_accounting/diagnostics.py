@@ -35,6 +35,12 @@ class CacheRead:
     cache_read_rate: float | None
 
 
+# What a run without requests read from caches.
+NO_CACHE_READ = CacheRead(
+    reported_calls=0, unreported_calls=0, cached_input_tokens=0, prompt_tokens=0, cache_read_rate=None
+)
+
+
 def output_diagnostics(planned: int, outcomes: OutcomeColumns, subject: CallColumns) -> OutputDiagnostics:
     """The figures of one scope; `planned` is its number of planned cells."""
     checked = int((outcomes.strict_format >= 0).sum())

@@ -190,6 +190,14 @@ class Lists:
                 found.setdefault(call.cell, []).append(end)
         return found
 
+    def cell_calls(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[CallWithEnd]]:
+        """All calls of `cells` with their receipts in force, by cell, in order."""
+        found: dict[int, list[CallWithEnd]] = {}
+        for row in self._cell_calls.rows(connection, cells, run_no):
+            call, end = _with_end(row)
+            found.setdefault(call.cell, []).append((call, end))
+        return found
+
     def call(self, connection: Connection, run_no: int, cell: int, ordinal: int, offer: int) -> CallWithEnd | None:
         """One call with its receipt in force."""
         rows = self._one.rows(connection, run_no, cell, ordinal, offer)

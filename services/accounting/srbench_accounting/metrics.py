@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from srbench_accounting.columns import (
     sum_if_known,
 )
 from srbench_accounting.continuity import CellSwitches, Continuity, continuity
-from srbench_accounting.diagnostics import CacheRead, OutputDiagnostics, cache_read, output_diagnostics
+from srbench_accounting.diagnostics import NO_CACHE_READ, CacheRead, OutputDiagnostics, cache_read, output_diagnostics
 from srbench_accounting.intervals import wilson
 from srbench_accounting.percentiles import percentiles
+from srbench_accounting.routing import RoutingColumns
 
 ACCURACY_DENOMINATOR = "every planned cell; one that failed or has no answer counts as not right"
 CACHE_NEUTRAL_BASIS = (
@@ -84,6 +85,20 @@ class Metrics:
     macro_accuracy: float | None = None
     sr_bench_score: float | None = None
     score_scope: str = ""
+    selection_statuses: dict[str, int] = field(default_factory=dict)
+    selection_reasons: dict[str, int] = field(default_factory=dict)
+    estimated_correct: int | None = None
+    estimated_accuracy: float | None = None
+    estimated_accuracy_ci95: tuple[float, float] | None = None
+    estimated_macro_accuracy: float | None = None
+    estimated_cost_picodollars: int | None = None
+    estimated_cache_neutral_cost_picodollars: int | None = None
+    estimated_evaluation_cost_picodollars: int | None = None
+    estimated_tokens: TokenSums | None = None
+    estimated_latency_p50_s: float | None = None
+    estimated_latency_p95_s: float | None = None
+    estimated_ttft_p50_s: float | None = None
+    replayed_call_count: int | None = None
     accuracy_denominator: str = ACCURACY_DENOMINATOR
     cache_neutral_cost_basis: str = CACHE_NEUTRAL_BASIS
 
@@ -97,6 +112,7 @@ class Scope:
         subject_latency_s: for each outcome the sum of its subject calls' times, or its own time when it has none.
         covered: planned cells with at least one subject call.
         calls: calls that an endpoint accepted; offers that were provably not accepted are no calls.
+        routings: answered previews; `None` unless the run is a preview.
     """
 
     target_id: str
@@ -107,6 +123,7 @@ class Scope:
     subject_latency_s: Floats
     calls: CallColumns
     switches: CellSwitches
+    routings: RoutingColumns | None = None
 
 
 def measure(scope: Scope) -> Metrics:
@@ -122,6 +139,7 @@ def measure(scope: Scope) -> Metrics:
     wait = percentiles(outcomes.queue_wait_s, 0.5, 0.95)
     latency = percentiles(scope.subject_latency_s[done], 0.5, 0.95)
     ttft = percentiles(subject.ttft_s, 0.5, 0.95)
+    routings = scope.routings
     return Metrics(
         id=scope.target_id,
         benchmark=scope.benchmark,
@@ -146,9 +164,11 @@ def measure(scope: Scope) -> Metrics:
         call_count=sum_if_known(subject.inference_calls) if covered else None,
         request_count=len(subject),
         evaluation_call_count=len(scope.calls) - len(subject),
-        selected_models=subject.observed_model().counts(),
+        selected_models=(subject.observed_model() if routings is None else routings.model).counts(),
         pending_selection_count=int(((subject.end == CallEnd.SENT) & (subject.selected_model.codes < 0)).sum()),
-        decisions=subject.decision.counts(),
+        decisions=(subject if routings is None else routings).decision.counts(),
+        selection_statuses={} if routings is None else routings.status.counts(),
+        selection_reasons={} if routings is None else routings.reason.counts(),
         continuity=continuity(scope.switches),
         output_diagnostics=output_diagnostics(scope.planned, outcomes, subject),
         cache_read=cache_read(subject),
@@ -166,7 +186,13 @@ def measure(scope: Scope) -> Metrics:
 
 
 def as_preview(metrics: Metrics) -> Metrics:
-    """The figures of a preview: nothing was generated, so nothing about answers or their times is known."""
+    """The figures of a preview: nothing was generated, so nothing is known of answers and their times, and nothing paid."""
+    return replace(
+        _without_answers(metrics), total_spend_picodollars=0, spend_upper_picodollars=0, evaluation_cost_picodollars=0
+    )
+
+
+def _without_answers(metrics: Metrics) -> Metrics:
     return replace(
         metrics,
         correct=None,
@@ -185,7 +211,25 @@ def as_preview(metrics: Metrics) -> Metrics:
 def as_replay(metrics: Metrics) -> Metrics:
     """The figures of a replay: what another run measured is an estimate here and stands in no measured field."""
     return replace(
-        as_preview(metrics),
+        _without_answers(metrics),
+        estimated_correct=metrics.correct,
+        estimated_accuracy=metrics.accuracy,
+        estimated_accuracy_ci95=metrics.accuracy_ci95,
+        estimated_macro_accuracy=metrics.macro_accuracy,
+        estimated_cost_picodollars=metrics.cost_picodollars,
+        estimated_cache_neutral_cost_picodollars=metrics.cache_neutral_cost_picodollars,
+        estimated_evaluation_cost_picodollars=metrics.evaluation_cost_picodollars,
+        estimated_tokens=metrics.tokens,
+        estimated_latency_p50_s=metrics.latency_p50_s,
+        estimated_latency_p95_s=metrics.latency_p95_s,
+        estimated_ttft_p50_s=metrics.ttft_p50_s,
+        replayed_call_count=metrics.request_count + metrics.evaluation_call_count,
+        call_count=0,
+        request_count=0,
+        evaluation_call_count=0,
+        evaluation_cost_picodollars=0,
+        request_time_sum_s=0.0,
+        cache_read=NO_CACHE_READ,
         cost_picodollars=None,
         known_cost_picodollars=0,
         cost_complete=False,

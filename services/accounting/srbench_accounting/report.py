@@ -24,6 +24,7 @@ from srbench_accounting.columns import (
 from srbench_accounting.continuity import CellSwitches, cell_switches
 from srbench_accounting.limitations import limitations
 from srbench_accounting.metrics import Metrics, Scope, as_preview, as_replay, measure, spend_upper
+from srbench_accounting.routing import RoutingColumns
 
 if TYPE_CHECKING:
     from srbench_kit.values import Json
@@ -142,15 +143,22 @@ class Report:
     limitations: tuple[str, ...]
 
 
-def make_report(facts: RunFacts, plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> Report:
+def make_report(
+    facts: RunFacts,
+    plan: PlanColumns,
+    outcomes: OutcomeColumns,
+    calls: CallColumns,
+    routings: RoutingColumns | None = None,
+) -> Report:
     """The report. Rows by target come in plan order, rows by benchmark and target in order of target, then benchmark.
 
     Args:
         outcomes: at most one a planned cell.
         calls: in the order of dispatch; offers that were provably not accepted are left out here.
+        routings: the answered previews of a run of mode `preview`; `None` for all others.
     """
     calls = calls.where(calls.end != CallEnd.NOT_ACCEPTED)
-    tables = _sorted(plan, outcomes, calls)
+    tables = _sorted(plan, outcomes, calls, routings)
     targets: list[Metrics] = []
     rows: list[Metrics] = []
     for target in range(len(plan.target_ids)):
@@ -183,6 +191,8 @@ class _Tables:
     call_keys: Ints
     switches: CellSwitches
     switch_keys: Ints
+    routings: RoutingColumns | None
+    routing_keys: Ints
 
     def benchmark_scopes(self, plan: PlanColumns, target: int) -> list[Scope]:
         scopes = [self.scope(plan, target, code) for code in range(len(self.benchmark_names))]
@@ -206,10 +216,11 @@ class _Tables:
             subject_latency_s=self.subject_latency_s[outcomes],
             calls=self.calls.take(rows(self.call_keys)),
             switches=self.switches.take(rows(self.switch_keys)),
+            routings=None if self.routings is None else self.routings.take(rows(self.routing_keys)),
         )
 
 
-def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> _Tables:
+def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns, routings: RoutingColumns | None) -> _Tables:
     bench, case_count = plan.case_benchmark, len(plan.case_ids)
     names, codes = _alphabetical(bench)
 
@@ -227,6 +238,8 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> 
     outcome_cell = outcome_keys[outcome_order] * case_count + outcomes.case
     right = outcome_cell[(outcomes.end == CellEnd.DONE) & (outcomes.correct == 1)]
     switches = cell_switches(current, current_cell, right)
+    routing_keys = np.empty(0, dtype=np.int64) if routings is None else keys(routings.target, routings.case)
+    routing_order = np.argsort(routing_keys, kind="stable")
     return _Tables(
         benchmark_names=names,
         cell_keys=np.sort(keys(plan.cell_target, plan.cell_case)),
@@ -238,6 +251,8 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> 
         call_keys=call_keys[call_order],
         switches=switches,
         switch_keys=switches.cell // max(case_count, 1),
+        routings=None if routings is None else routings.take(routing_order),
+        routing_keys=routing_keys[routing_order],
     )
 
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 # Fields of `Metrics` whose message has another form than the value.
-_SHAPED = frozenset({"accuracy_ci95", "tokens", "continuity", "output_diagnostics", "cache_read"})
-_MAPS = frozenset({"selected_models", "decisions", "failure_reasons"})
+_SHAPED = frozenset(
+    {"accuracy_ci95", "tokens", "continuity", "output_diagnostics", "cache_read"}
+    | {"estimated_accuracy_ci95", "estimated_tokens"}
+)
+_MAPS = frozenset({"selected_models", "decisions", "failure_reasons", "selection_statuses", "selection_reasons"})
 
 
 def report(made: Report) -> pb.Report:
@@ -54,6 +57,8 @@ def metrics(row: Metrics) -> pb.Metrics:
     message = pb.Metrics(
         accuracy_ci95=row.accuracy_ci95,
         tokens=None if row.tokens is None else usage_pb2.TokenUsage(),
+        estimated_accuracy_ci95=row.estimated_accuracy_ci95,
+        estimated_tokens=None if row.estimated_tokens is None else usage_pb2.TokenUsage(),
         continuity=pb.Continuity(),
         output_diagnostics=_diagnostics(row.output_diagnostics),
         cache_read=pb.CacheRead(),
@@ -61,6 +66,8 @@ def metrics(row: Metrics) -> pb.Metrics:
     _fill(message, row, skip=_SHAPED | _MAPS)
     if row.tokens is not None:
         _fill(message.tokens, row.tokens)
+    if row.estimated_tokens is not None:
+        _fill(message.estimated_tokens, row.estimated_tokens)
     _fill(message.continuity, row.continuity)
     _fill(message.cache_read, row.cache_read)
     for name in _MAPS:

@@ -143,6 +143,8 @@ def _receipt_rest(receipt: pb.Receipt) -> pb.Receipt:
         content_chars=receipt.content_chars,
         reasoning_chars=receipt.reasoning_chars,
         session_id=receipt.session_id,
+        source_run_id=receipt.source_run_id,
+        source_call_id=receipt.source_call_id,
     )
     if receipt.HasField("first_content_ns"):
         rest.first_content_ns = receipt.first_content_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -157,6 +158,16 @@ class Accounting(rpc.AccountingServiceServicer):
         )
         for chunk in evidence.chunks(key, data):
             yield chunk
+
+    async def RecordReplay(self, request: pb.RecordReplayRequest, context: Context) -> pb.RecordReplayResponse:
+        require_role(context, "planner")
+        store, now_us = self._store, time.time_ns() // 1000
+        run, source = await store.registry.run(request.run_id), await store.registry.run(request.source_run_id)
+        count, words = await store.writer.run(
+            lambda connection: store.replays.record(connection, run, source, request, now_us)
+        )
+        store.vocabulary.learn(words)
+        return pb.RecordReplayResponse(cell_count=count)
 
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)

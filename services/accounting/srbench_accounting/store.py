@@ -18,6 +18,7 @@ from srbench_accounting.ledger import Ledger
 from srbench_accounting.ledger_statements import LedgerStatements
 from srbench_accounting.listing import Lists
 from srbench_accounting.recording import Recorder
+from srbench_accounting.replaying import Replays
 from srbench_accounting.run_facts import Planner, RunRegistry
 from srbench_accounting.schema import HEAD, metadata
 from srbench_accounting.settlements import Settlements
@@ -64,6 +65,7 @@ class Store:
     deriving: Deriving
     settlements: Settlements
     settling: Settling
+    replays: Replays
     corrections: Corrections
 
     def close(self) -> None:
@@ -101,5 +103,6 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         deriving=deriving,
         settlements=settlements,
         settling=Settling(LedgerStatements(engine.dialect), lists, settlements, vocabulary),
+        replays=Replays(engine.dialect, vocabulary, lists),
         corrections=corrections,
     )

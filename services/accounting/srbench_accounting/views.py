@@ -49,6 +49,12 @@ def report(store: Store, connection: Connection, lineage: LineageRuns, cases: Pl
     run, planner_run = lineage[0]
     loaded = load_run(store, connection, run, planner_run)
     made = store.corrections.of_run(connection, run.run_no, calls=False)
+    routings = None
+    if planner_run.plan.mode == "preview":
+        # Imported when needed, as all that works on columns is.
+        from srbench_accounting import routing_rows
+
+        routings = routing_rows.load(connection, run.run_no)
     return store.deriving.report(
         planner_run,
         cases.cases,
@@ -56,6 +62,7 @@ def report(store: Store, connection: Connection, lineage: LineageRuns, cases: Pl
         loaded.calls,
         correction=corrections.shown(made[-1] if made else None),
         recoveries=[recovery for _, recovery in lineage[1:]],
+        routings=routings,
     )
 
 

@@ -5,12 +5,11 @@ Only what was provably not accepted is offered again, each offer as a call of it
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
@@ -23,7 +22,8 @@ from srbench_kit.values import Json
 from srbench_executor import receipts, request
 from srbench_executor.admission import retry_after_s, wait_s
 from srbench_executor.call import Call, CallBounds
-from srbench_executor.exchange import NotAccepted, Origin, Outgoing, Transport
+from srbench_executor.carrying import carry
+from srbench_executor.exchange import Origin, Outgoing, Transport
 from srbench_executor.facts import FactStream
 from srbench_executor.pool import DirectTransport
 from srbench_executor.proxies import proxy_for
@@ -89,7 +89,7 @@ class Caller:
     def __init__(self, facts: FactStream, spool: Spool, transports: Transports) -> None:
         self._facts = facts
         self._spool = spool
-        self._transports = transports
+        self.transports = transports
 
     async def ask(self, cell: Cell, question: Question) -> Ended | Refused:
         """Asks, waits for the answer and for accounting's word that it has it; or goes on from what accounting had."""
@@ -120,7 +120,7 @@ class Caller:
                 offer += 1
                 continue
             pause_s = wait_s(offer, asked_s)
-            if time.monotonic() + pause_s > give_up_at or time.time() + pause_s > _deadline(cell, run):
+            if time.monotonic() + pause_s > give_up_at or time.time() + pause_s > deadline_of(cell, run):
                 return answer
             if not await cell.pause(pause_s):
                 return answer
@@ -176,8 +176,8 @@ class Caller:
         cell.call, cell.key = call, dispatch.key
         asked_s: float | None = None
         try:
-            transport = self._transports.for_request(outgoing)
-            refused = await self._carry(transport, outgoing, call, min(CONNECT_S, bounds.total_s))
+            transport = self.transports.for_request(outgoing)
+            refused = await carry(transport, outgoing, call, min(CONNECT_S, bounds.total_s))
         finally:
             cell.call = None
         if refused is not None:
@@ -193,35 +193,6 @@ class Caller:
             wait = header(call.headers, "retry-after")
             asked_s = retry_after_s(wait, datetime.now(UTC)) if wait else None
         return await self._settle(dispatch.key, settled, number), asked_s
-
-    async def _carry(self, transport: Transport, outgoing: Outgoing, call: Call, connect_s: float) -> NotAccepted | None:
-        """Sends and waits for the end; what kept the request from being written, if anything did."""
-        exchange = transport.start_now(outgoing, call)
-        if exchange is not None:
-            call.attach(exchange)
-            await call.ended
-            return None
-        starting = asyncio.ensure_future(transport.start(outgoing, call, connect_s))
-        # A call that is stopped while it connects does not wait for the connection.
-        either: list[asyncio.Future[Any]] = [starting, call.ended]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
-        if starting.cancelled():
-            cut = call.cut
-            assert cut is not None, "only a cut ends a call that has not begun"
-            return NotAccepted(cut.reason, cut.message)
-        error = starting.exception()
-        if isinstance(error, NotAccepted):
-            call.abandon()
-            return error
-        if error is not None:
-            call.abandon()
-            raise error
-        call.attach(starting.result())
-        await call.ended
-        return None
 
     async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
@@ -252,7 +223,7 @@ def _again(dispatch: pb.Dispatch, offer: int) -> pb.Dispatch:
     return offered
 
 
-def _deadline(cell: Cell, run: Run) -> float:
+def deadline_of(cell: Cell, run: Run) -> float:
     """When the cell must be over, in seconds since 1970."""
     case_s = run.limits.case_timeout_s or float("inf")
     return min(run.deadline, cell.began + case_s)
@@ -260,7 +231,7 @@ def _deadline(cell: Cell, run: Run) -> float:
 
 def _bounds(cell: Cell, run: Run) -> CallBounds:
     limits: plan_pb2.Limits = run.limits
-    left_s = max(SHORTEST_CALL_S, _deadline(cell, run) - time.time())
+    left_s = max(SHORTEST_CALL_S, deadline_of(cell, run) - time.time())
     total_s = min(limits.total_timeout_s, left_s)
     return CallBounds(
         total_s=total_s,

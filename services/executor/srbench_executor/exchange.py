@@ -32,12 +32,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One POST: where to, its path, its headers in order, its body."""
+    """One request: where to, its path, its headers in order, its body, which only a POST has."""
 
     origin: Origin
     path: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    method: str = "POST"
 
 
 class Listener(Protocol):

@@ -25,7 +25,10 @@ class _Facts:
         item.sequence = sequence
 
     def byte_size(self, item: pb.Fact) -> int:
-        return len(item.evidence.data) + 512 if item.HasField("evidence") else 512
+        if item.HasField("evidence"):
+            return len(item.evidence.data) + 512
+        # A routing document is the one thing beside evidence that may be large.
+        return item.ByteSize() + 512 if item.HasField("outcome") and item.outcome.HasField("details") else 512
 
     def message(self, items: Sequence[pb.Fact]) -> pb.RecordFactsRequest:
         return pb.RecordFactsRequest(facts=items)

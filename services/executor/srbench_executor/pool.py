@@ -144,7 +144,8 @@ class DirectTransport:
 
 def render(outgoing: Outgoing) -> bytes:
     """The request as it goes over the wire."""
-    lines = [f"POST {outgoing.path} HTTP/1.1"]
+    lines = [f"{outgoing.method} {outgoing.path} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in outgoing.headers]
-    lines.append(f"content-length: {len(outgoing.body)}\r\n\r\n")
-    return "\r\n".join(lines).encode("latin-1") + outgoing.body
+    if outgoing.method == "POST":
+        lines.append(f"content-length: {len(outgoing.body)}")
+    return "\r\n".join([*lines, "\r\n"]).encode("latin-1") + outgoing.body

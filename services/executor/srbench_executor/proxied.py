@@ -66,7 +66,7 @@ class ProxiedTransport:
             nonlocal opened_ns, sending
             if event in ("connection.connect_tcp.complete", "proxy.start_tls.complete", "connection.start_tls.complete"):
                 opened_ns = time.monotonic_ns() - began_ns
-            elif event.endswith(".send_request_headers.started") and _is_post(info):
+            elif event.endswith(".send_request_headers.started") and _is_ours(info):
                 # From here on the endpoint may have it.
                 sending = True
                 listener.on_connected(opened_ns)
@@ -75,11 +75,12 @@ class ProxiedTransport:
                 listener.on_sent(time.monotonic_ns())
 
         origin = outgoing.origin
+        length = [("content-length", str(len(outgoing.body)))] if outgoing.method == "POST" else []
         request = httpx.Request(
-            "POST",
+            outgoing.method,
             httpx.URL(scheme=origin.scheme, host=origin.host, port=origin.port, raw_path=outgoing.path.encode()),
-            headers=[*outgoing.headers, ("content-length", str(len(outgoing.body)))],
-            content=outgoing.body,
+            headers=[*outgoing.headers, *length],
+            content=outgoing.body or None,
             extensions={"trace": trace, "timeout": {"connect": connect_timeout_s, "pool": connect_timeout_s}},
         )
         try:
@@ -114,7 +115,7 @@ def _was_cut(error: httpx.HTTPError) -> bool:
     return isinstance(error, httpx.NetworkError) or str(error).startswith(("peer closed", "Server disconnected"))
 
 
-def _is_post(info: Any) -> bool:
-    """Whether a traced request is the POST and not the CONNECT before it."""
+def _is_ours(info: Any) -> bool:
+    """Whether a traced request is the one to be carried and not the CONNECT before it."""
     request = info.get("request") if isinstance(info, dict) else None
-    return request is not None and request.method == b"POST"
+    return request is not None and request.method != b"CONNECT"

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import target_pb2
+from srbench_kit.chat_request import chat_messages, parameters, request_fields
 from srbench_kit.completion import dump_json
 from srbench_kit.errors import InvalidInput
-from srbench_kit.values import Json, from_value, object_of
+from srbench_kit.values import Json
 
 from srbench_executor.exchange import Origin, Outgoing
 
 USER_AGENT = "sr-bench"
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
-
-
-def parameters(sampling: dict[str, Json], request_params: dict[str, Json]) -> dict[str, Json]:
-    """The plan's sampling overlaid by the target's parameters, key by key; a null there removes a parameter."""
-    merged = sampling | request_params
-    return {key: value for key, value in merged.items() if value is not None or key not in request_params}
+__all__ = [
+    "Endpoint",
+    "address",
+    "chat_messages",
+    "endpoint",
+    "headers",
+    "outgoing",
+    "output_token_limit",
+    "parameters",
+    "request_fields",
+    "session_id",
+    "usable_key",
+]
 
 
 def output_token_limit(body: dict[str, Json], default: int) -> int:
@@ -31,25 +38,6 @@ def output_token_limit(body: dict[str, Json], default: int) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return default
-
-
-def chat_messages(messages: Sequence[plan_pb2.ChatMessage]) -> list[Json]:
-    """The messages as they are sent."""
-    return [
-        {"role": message.role, "content": from_value(message.content), **object_of(message.extra)} for message in messages
-    ]
-
-
-def request_fields(
-    target: target_pb2.Target, params: dict[str, Json], messages: list[Json], extra: dict[str, Json]
-) -> dict[str, Json]:
-    """All fields of the request. `extra`: the case's own fields; none of them can displace what is forced."""
-    forced: dict[str, Json] = {"model": target.model, "messages": messages}
-    if target.response_mode == target_pb2.RESPONSE_MODE_JSON:
-        forced["stream"] = False
-    else:
-        forced |= {"stream": True, "stream_options": {"include_usage": True}}
-    return params | extra | forced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +51,25 @@ class Endpoint:
 
 def endpoint(base_url: str) -> Endpoint:
     """Where `{base_url}/chat/completions` lies. Raises: `InvalidInput` (`BAD_BASE_URL`)."""
+    base = address(base_url, "base_url")
+    return Endpoint(origin=base.origin, path=f"{base.path.rstrip('/')}/chat/completions", host_header=base.host_header)
+
+
+def address(url: str, name: str) -> Endpoint:
+    """Where `url` lies; `name` is what messages call it. Raises: `InvalidInput` (`BAD_BASE_URL`)."""
     try:
-        parts = urlsplit(base_url)
+        parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidInput("BAD_BASE_URL", f"base_url is {base_url!r}: {error}", field="base_url") from None
+        raise InvalidInput("BAD_BASE_URL", f"{name} is {url!r}: {error}", field=name) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        message = f"base_url is {base_url!r}; expected http:// or https:// and a host"
-        raise InvalidInput("BAD_BASE_URL", message, field="base_url")
+        message = f"{name} is {url!r}; expected http:// or https:// and a host"
+        raise InvalidInput("BAD_BASE_URL", message, field=name)
     default = 443 if parts.scheme == "https" else 80
     shown = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return Endpoint(
         origin=Origin(scheme=parts.scheme, host=parts.hostname, port=port or default),
-        path=f"{parts.path.rstrip('/')}/chat/completions",
+        path=parts.path or "/",
         host_header=shown if port in (None, default) else f"{shown}:{port}",
     )
 

@@ -79,6 +79,8 @@ def outcome(cell: Cell, verdict: Verdict, now_ns: int) -> pb.CellOutcome:
         found.correct, found.score, found.output_limit = False, 0.0, True
         facts: dict[str, Json] = {"quality_failure": verdict.quality_failure, "output_complete": False}
         fill_value(found.details, facts)
+    elif verdict.details is not None:
+        fill_value(found.details, verdict.details)
     return found
 
 

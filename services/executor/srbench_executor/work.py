@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import grader_service_pb2 as grader_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_kit.values import Json
 
 from srbench_executor.call import Call, Cut
+from srbench_executor.fetching import Fetch
 from srbench_executor.runs import Run
 
 
@@ -48,6 +50,7 @@ class Verdict:
         state: `QUEUED` hands it back, `UNSPECIFIED` drops it without a word (somebody else has it), all else is an outcome.
         grade: the grade of a `DONE` cell, or what is known of a grading that failed; `None` where a call's end decides.
         quality_failure: see `Ended`.
+        details: facts of an outcome that has no grade by its nature.
     """
 
     state: queue_pb.CellState.ValueType
@@ -55,6 +58,7 @@ class Verdict:
     message: str = ""
     grade: grader_pb.Grade | None = None
     quality_failure: str = ""
+    details: dict[str, Json] | None = None
 
 
 class Cell:
@@ -64,6 +68,7 @@ class Cell:
         self.lease = lease
         self.run: Run | None = None
         self.call: Call | None = None
+        self.fetch: Fetch | None = None
         self.key: pb.CallKey | None = None
         self.stopped: Cut | None = None
         self.lost = False
@@ -78,6 +83,8 @@ class Cell:
             self._stop.set()
             if self.call is not None:
                 self.call.stop(cut)
+            if self.fetch is not None:
+                self.fetch.stop(cut)
 
     async def pause(self, seconds: float) -> bool:
         """Waits; whether the cell may still go on."""

@@ -12,6 +12,7 @@ from srbench.v1.work_queue_service_pb2_grpc import WorkQueueServiceStub
 from srbench_executor.activity import Activity
 from srbench_executor.call import Cut
 from srbench_executor.caller import Caller, Transports
+from srbench_executor.capturing import Capturing
 from srbench_executor.cell import Cells
 from srbench_executor.drivers import DRIVERS
 from srbench_executor.facts import FactStream
@@ -43,6 +44,7 @@ class Worker:
         self._leasing = Leasing(queue, spool.executor_id, list(DRIVERS))
         caller = Caller(facts, spool, self._transports)
         self._cells = Cells(RunBook(queue), caller, grader, facts, self._leasing)
+        self._capturing = Capturing(queue, spool.executor_id, self._transports)
         self._held: dict[asyncio.Task[None], Cell] = {}
         self._changed = asyncio.Event()
         self.activity = Activity(spool.executor_id, facts, self._held.values)
@@ -55,7 +57,7 @@ class Worker:
     @property
     def call_count(self) -> int:
         """Calls in flight."""
-        return sum(cell.call is not None for cell in self._held.values())
+        return sum(cell.call is not None or cell.fetch is not None for cell in self._held.values())
 
     def drain(self) -> None:
         """Leases no more; what is in hand is finished."""
@@ -70,6 +72,7 @@ class Worker:
             asyncio.create_task(self._leasing.deliver()),
             asyncio.create_task(self._leasing.renew(self._refs, self._told)),
             asyncio.create_task(self.activity.run()),
+            asyncio.create_task(self._capturing.run()),
         ]
         leasing = asyncio.create_task(self._lease())
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import plan_pb2, report_pb2, target_pb2
+from srbench.v1 import plan_pb2, recipe_pb2, replay_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 
 from srbench_kit import jsonview
@@ -33,10 +33,15 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
             "finish_reason",
             "evidence_sha256",
             "first_token_clock",
+            "source_run_id",
+            "source_call_id",
         }
     ),
-    "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
+    "srbench.v1.Metrics": frozenset({"accuracy_ci95", "estimated_accuracy_ci95"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
+    "srbench.v1.ExperimentLink": frozenset({"hypothesis"}),
+    "srbench.v1.ReplayRejection": frozenset({"case_id", "target_id"}),
+    "srbench.v1.RunRecipe": frozenset({"reason", "config_hash"}),
     "srbench.v1.PairSide": frozenset({"status", "reason", "model", "decision", "call_id"}),
     "srbench.v1.SavingInterval": frozenset({"ci95_percent"}),
     "srbench.v1.RegretParts": frozenset({"decision"}),
@@ -211,6 +216,7 @@ def run(message: planner.Run, manifest: Json) -> Object:
     """A run with `manifest` in place of its plan."""
     shown = plain(message)
     shown.pop("plan")
+    shown["experiment_roles"] = [plain(link) for link in message.experiment_roles]
     return {**shown, "plan_sha256": message.plan.plan_sha256, "manifest": manifest}
 
 
@@ -252,3 +258,57 @@ def report(message: report_pb2.Report) -> Object:
         for profile in profiles:
             blank("srbench.v1.TargetProfile", profile)
     return shown
+
+
+def replay_check(message: replay_pb2.ReplayCheck) -> Object:
+    """Whether a replay is possible, with every reason against it."""
+    shown = to_json(message)
+    reasons: list[Json] = [plain(item) for item in message.reasons]
+    return {**shown, "reasons": reasons, "model_requests": 0}
+
+
+def replay_options(message: planner.ListReplayOptionsResponse) -> Object:
+    """Baselines, or the previews that fit one."""
+    shown = to_json(message)
+    del shown["next_page_token"]
+    baselines: list[Json] = [run_row(item) for item in message.baselines]
+    options: list[Json] = [run_row(item) for item in message.options]
+    return {
+        **shown,
+        "baseline": run_row(message.baseline) if message.HasField("baseline") else None,
+        "baselines": baselines,
+        "options": options,
+        "next_cursor": message.next_page_token or None,
+        "empty_reason": message.empty_reason or None,
+    }
+
+
+def experiment_member(message: planner.ExperimentMember) -> Object:
+    """A run's part in an experiment, with the run in short."""
+    shown = to_json(message)
+    return {**shown, "run": run_row(message.run), "run_id": message.run.id, "hypothesis": message.hypothesis or None}
+
+
+def run_recipe(message: recipe_pb2.RunRecipe) -> Object:
+    """A router's recipe, or why there is none."""
+    shown = plain(message)
+    if message.HasField("recipe"):
+        shown["recipe"] = recipe(message)
+    return shown
+
+
+def recipe(message: recipe_pb2.RunRecipe) -> Object:
+    """A captured recipe as a document of its own; without `document` where the message has none."""
+    found = message.recipe
+    shown = to_json(found)
+    shown["captured_at"] = shown.pop("capture_at")
+    document = shown.pop("document")
+    about: Object = {
+        "target_id": message.target_id,
+        "config_hash": message.config_hash,
+        **shown,
+        "redacted": bool(found.redactions),
+        "source": "router_config_api_bracketed_hashes",
+        "scope": "the parts of the configuration that decide; secrets and deployment details are taken out",
+    }
+    return {**about, **document} if isinstance(document, dict) else about

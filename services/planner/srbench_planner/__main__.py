@@ -53,7 +53,8 @@ async def _serve(listen: str, folder: Path, accounting_address: str) -> None:
     try:
         await service.start()
         parts = service.registry, service.freezer, service.plans, service.runs, service.scheduler
-        servicer = PlannerServicer(parts, (known, datasets, jobs), (benchmarks, HiddenParts(folder), grader))
+        needs = benchmarks, HiddenParts(folder), grader
+        servicer = PlannerServicer(parts, (known, datasets, jobs), needs, service.loop)
         server.add(servicer, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
         server.add(service.recoveries, recovery_rpc.add_RecoveryServiceServicer_to_server, "srbench.v1.RecoveryService")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
@@ -17,6 +18,10 @@ from srbench_planner.cells import CellState
 TIMEOUT_S = 10.0
 LEDGER_TIMEOUT_S = 120.0
 RECOVERED = "recovered"
+READ_TIMEOUT_S = 60.0
+# Outcomes of previews carry whole routing documents, of up to half a megabyte each.
+OUTCOME_PAGE, CALL_PAGE = 100, 500
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +104,42 @@ class AccountingClient:
             raise wire.to_error(error) from error
         return LedgerFacts(spend, cells)
 
+    async def outcomes(self, run_id: str) -> list[pb.Outcome]:
+        """See `SavedRuns.outcomes`. Raises: `SrBenchError` that accounting answered."""
+        found: list[pb.Outcome] = []
+        request = pb.ListOutcomesRequest(run_id=run_id, page_size=OUTCOME_PAGE)
+        while True:
+            answer = await _asked(self._stub.ListOutcomes(request, timeout=READ_TIMEOUT_S))
+            found.extend(answer.results)
+            if not answer.next_page_token:
+                return found
+            request.page_token = answer.next_page_token
+
+    async def calls(self, run_id: str) -> list[pb.Call]:
+        """See `SavedRuns.calls`. Raises: `SrBenchError` that accounting answered."""
+        found: list[pb.Call] = []
+        request = pb.ListCallsRequest(run_id=run_id, page_size=CALL_PAGE)
+        while True:
+            answer = await _asked(self._stub.ListCalls(request, timeout=READ_TIMEOUT_S))
+            found.extend(answer.calls)
+            if not answer.next_page_token:
+                return found
+            request.page_token = answer.next_page_token
+
+    async def record_replay(self, request: pb.RecordReplayRequest) -> None:
+        """See `SavedRuns.record_replay`. Raises: `SrBenchError` that accounting answered."""
+        await _asked(self._stub.RecordReplay(request, timeout=READ_TIMEOUT_S))
+
     async def close(self) -> None:
         """Closes the channel."""
         await self._channel.close()
+
+
+async def _asked(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except aio.AioRpcError as error:
+        raise wire.to_error(error) from error
 
 
 def _fact(cell: pb.CellFacts) -> Fact:

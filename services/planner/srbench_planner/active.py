@@ -14,6 +14,8 @@ from srbench_planner.rates import TargetLimits
 from srbench_planner.run_cells import RunCells
 
 MAX_FAILURE_EVENTS = 100
+# Whatever driver a benchmark has, a preview only asks the router.
+PREVIEW_DRIVER = "preview"
 
 
 @dataclass(slots=True)
@@ -35,7 +37,13 @@ class ActiveRun:
         """Takes the cases; from now on cells can be leased."""
         limited = any(target.tokens_per_minute is not None for target in self.cells.targets)
         self.cases = cases
-        self.cells.build_lanes(cases.drivers(), cases.token_counts() if limited else ())
+        drivers = [PREVIEW_DRIVER] * len(cases) if self.previews else cases.drivers()
+        self.cells.build_lanes(drivers, cases.token_counts() if limited else ())
+
+    @property
+    def previews(self) -> bool:
+        """Whether its cells ask a router what it would do, and no model anything."""
+        return self.plan.mode == "preview"
 
 
 def target_limits(plan: plan_pb2.Plan) -> Sequence[TargetLimits]:

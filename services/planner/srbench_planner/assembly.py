@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,20 @@ from srbench_kit.errors import InvalidInput
 from srbench_planner import recovery, store
 from srbench_planner.accounting_client import Facts
 from srbench_planner.active import ActiveRun
+from srbench_planner.captures import Captures
 from srbench_planner.executors import Executors
+from srbench_planner.experiments import Experiments
 from srbench_planner.freeze import Freezer
 from srbench_planner.journal import Journal
+from srbench_planner.loop_servicer import LoopParts
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks, CaseFiles
 from srbench_planner.queue_servicer import WorkQueueServicer
 from srbench_planner.recoveries import Ledger, Recoveries
 from srbench_planner.recovery_servicer import RecoveryServicer
+from srbench_planner.replays import Replays
 from srbench_planner.runs import Runs
+from srbench_planner.saved_facts import SavedRuns
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
 
@@ -61,6 +67,8 @@ class PlanService:
     recoveries: RecoveryServicer
     lease_s: float
     restored: list[ActiveRun]
+    loop: LoopParts
+    captures: Captures
 
     async def start(self) -> None:
         """Takes in what a former process left."""
@@ -71,7 +79,7 @@ class PlanService:
         """Loads the cases of restored runs, then keeps all runs going until it is cancelled."""
         await recovery.load_cases(self.restored, self.plans, self.scheduler)
         self.restored = []
-        await self.scheduler.run()
+        await asyncio.gather(self.scheduler.run(), self.loop.replays.resume())
 
     def close(self) -> None:
         """Commits what waits."""
@@ -79,7 +87,7 @@ class PlanService:
         self.engine.dispose()
 
 
-class Accounting(Facts, Ledger, Protocol):
+class Accounting(Facts, Ledger, SavedRuns, Protocol):
     """All that the planner asks of accounting."""
 
 
@@ -90,9 +98,18 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Acco
     journal = Journal(writer)
     scheduler = Scheduler(journal, facts)
     plans = Plans(writer, reader, folder / "blobs", benchmarks, files)
-    runs = Runs(writer, reader, journal, plans, scheduler)
+    captures = Captures()
+    runs = Runs(writer, reader, journal, plans, scheduler, captures)
+    registry, freezer = TargetRegistry(folder), Freezer(benchmarks, files)
+    loop = LoopParts(
+        registry=registry,
+        freezer=freezer,
+        plans=plans,
+        runs=runs,
+        replays=Replays(writer, runs, plans, benchmarks, facts),
+        experiments=Experiments(writer, reader),
+    )
     executors = Executors(writer, reader)
-    freezer, registry = Freezer(benchmarks, files), TargetRegistry(folder)
     lease_s = lease_duration_s()
     return PlanService(
         engine=engine,
@@ -104,8 +121,10 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Acco
         runs=runs,
         scheduler=scheduler,
         executors=executors,
-        work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s),
+        work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s, captures),
         recoveries=RecoveryServicer(Recoveries(runs, plans, freezer, facts), registry),
         lease_s=lease_s,
         restored=[],
+        loop=loop,
+        captures=captures,
     )

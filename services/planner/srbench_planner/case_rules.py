@@ -13,6 +13,10 @@ from srbench_planner.ports import BenchmarkSpec
 ROLES = frozenset({"system", "user", "assistant", "tool", "developer"})
 REQUEST_FIELDS = ("tools", "functions", "tool_choice", "function_call", "response_format")
 FIELDS = frozenset({"id", "benchmark", "messages", "answer", "metadata", "request_metadata", "choices", *REQUEST_FIELDS})
+# The members of a message that a router's preview endpoint knows.
+PREVIEW_MESSAGE_KEYS = (
+    *("role", "name", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"),
+)
 MAX_METADATA = 32
 MAX_METADATA_KEY = 128
 MAX_METADATA_VALUE = 1024
@@ -44,6 +48,17 @@ def check_cases(
         _check_case(case, spec, path, live=live, holdout=holdout)
         checked.append(case)
     return checked
+
+
+def check_previewable(cases: list[dict[str, Json]]) -> None:
+    """Refuses cases that a routing preview cannot carry. Raises: `InvalidInput` (`MISSING_FIELD`, `UNKNOWN_FIELD`)."""
+    for index, case in enumerate(cases):
+        messages = case.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise checks.missing(f"cases[{index}].messages", "the messages that the router is to decide about")
+        for place, message in enumerate(messages):
+            if isinstance(message, dict):
+                checks.known_keys(message, PREVIEW_MESSAGE_KEYS, f"cases[{index}].messages[{place}]")
 
 
 def _benchmark(value: Json, specs: Mapping[str, BenchmarkSpec], path: str) -> BenchmarkSpec:

@@ -106,6 +106,8 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
         message.benchmark_weights[benchmark] = weight
     for benchmark, version in _object(shown, "adapter_versions").items():
         message.adapter_versions[benchmark] = str(version)
+    if "preview_context" in shown:
+        fill_value(message.preview_context, shown["preview_context"])
     found = shown.get("limitations")
     message.limitations.extend(str(item) for item in found) if isinstance(found, list) else None
     return message
@@ -151,6 +153,8 @@ def run_context(run_id: str, shown: plan_pb2.Plan, deadline_us: int) -> work_que
     )
     for key in ("plan_sha256", "case_sha256", "cost_policy", "output_policy", "seed"):
         setattr(context, key, getattr(shown, key))
+    if shown.HasField("preview_context"):
+        context.preview_context.CopyFrom(shown.preview_context)
     return context
 
 

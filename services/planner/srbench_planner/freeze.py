@@ -109,6 +109,8 @@ class Freezer:
             found = registry_policy.apply_registry(found, registry.targets, registry.options, _benchmarks_of(binding.cases))
         live = head["mode"] == "live"
         cases = case_rules.check_cases(binding.cases, specs, live=live, holdout=head["profile"] == "standard")
+        if not live:
+            case_rules.check_previewable(cases)
         frozen: dict[str, Json] = dict(head)
         own, auxiliary = _freeze_targets(found, head)
         bounds = _freeze_limits(found, head, own, auxiliary)

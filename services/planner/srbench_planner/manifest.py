@@ -20,6 +20,7 @@ OUTPUT_POLICIES = ("bounded", "native")
 EXPERIMENT_ROLES = ("baseline", "candidate", "initial", "validation", "smoke", "preview", "estimate", "recovery")
 MAX_HYPOTHESIS = 2000
 MAX_NAME = 200
+MAX_IDENTITY_BYTES = 1024
 
 FIELDS = (
     "version",
@@ -100,24 +101,34 @@ def digest(value: Json, path: str) -> str:
     return value
 
 
+def fitting_roles(mode: str, profile: str, kinds: set[str], *, recovery: bool = False) -> list[str]:
+    """The roles that a run may have in an experiment. `kinds` are the kinds of its targets."""
+    if recovery:
+        return ["recovery"]
+    if mode != "live":
+        return ["preview"] if mode == "preview" else ["estimate"]
+    roles = ["baseline"] if "single" in kinds else []
+    if profile == "standard":
+        return [*roles, "validation"]
+    roles += ["initial", "candidate"] if "mom" in kinds else []
+    return [*roles, "smoke"] if profile == "smoke" else roles
+
+
 def check_experiment_role(head: Mapping[str, Json], kinds: set[str]) -> None:
     """Refuses an experiment role that does not fit the run. `kinds` are the kinds of its targets."""
     experiment = head.get("experiment")
-    if not isinstance(experiment, dict):
-        return
-    fitting = ["preview"] if head["mode"] == "preview" else []
-    if head["mode"] == "live":
-        fitting += ["baseline"] if "single" in kinds else []
-        fitting += ["initial", "candidate"] if "mom" in kinds else []
-        fitting += [
-            role for profile, role in (("standard", "validation"), ("smoke", "smoke")) if head["profile"] == profile
-        ]
-    role = experiment["role"]
+    if isinstance(experiment, dict):
+        check_role(experiment["role"], fitting_roles(str(head["mode"]), str(head["profile"]), kinds), "experiment.role")
+
+
+def check_role(role: Json, fitting: list[str], path: str) -> None:
+    """Raises: `InvalidInput` (`BAD_FIELD`) unless `role` is one of `fitting`."""
     if role not in fitting:
-        raise checks.bad("experiment.role", role, f"one that fits this run: {', '.join(fitting)}")
+        raise checks.bad(path, role, f"one that fits this run: {', '.join(fitting)}")
 
 
 def _experiment(value: Json) -> Json:
+    """The `experiment` of a manifest; null for none."""
     if value is None:
         return None
     found = checks.obj(value, "experiment")
@@ -129,12 +140,16 @@ def _experiment(value: Json) -> Json:
         "id": name,
         "role": checks.one_of(found.get("role"), "experiment.role", EXPERIMENT_ROLES),
     }
-    hypothesis = found.get("hypothesis")
-    if hypothesis is not None:
-        if not isinstance(hypothesis, str) or len(hypothesis.strip()) > MAX_HYPOTHESIS:
-            raise checks.bad("experiment.hypothesis", hypothesis, f"a text of at most {MAX_HYPOTHESIS} characters")
-        _set(experiment, "hypothesis", hypothesis.strip())
+    if found.get("hypothesis") is not None:
+        _set(experiment, "hypothesis", hypothesis(found["hypothesis"], "experiment.hypothesis"))
     return experiment
+
+
+def hypothesis(value: Json, path: str) -> str:
+    """What a run is to show, trimmed."""
+    if not isinstance(value, str) or len(value.strip()) > MAX_HYPOTHESIS:
+        raise checks.bad(path, value, f"a text of at most {MAX_HYPOTHESIS} characters")
+    return value.strip()
 
 
 def _preview_context(value: Json, seed_value: Json) -> Json:
@@ -143,10 +158,17 @@ def _preview_context(value: Json, seed_value: Json) -> Json:
     context: dict[str, Json] = {}
     for key in ("session_id", "conversation_id"):
         if found.get(key) is not None:
-            context[key] = checks.text(found[key], f"preview_context.{key}")
+            context[key] = _identity(found[key], f"preview_context.{key}")
     given = found.get("sampling_seed", seed_value)
     context["sampling_seed"] = checks.integer(given, "preview_context.sampling_seed", -(2**63), 2**63 - 1)
     return context
+
+
+def _identity(value: Json, path: str) -> str:
+    name = checks.text(value, path)
+    if len(name.encode()) > MAX_IDENTITY_BYTES or any(mark in name for mark in "\r\n\0"):
+        raise checks.bad(path, name, f"at most {MAX_IDENTITY_BYTES} bytes in one line")
+    return name
 
 
 def _texts(value: Json, path: str) -> Json:

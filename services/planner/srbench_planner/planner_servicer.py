@@ -13,6 +13,7 @@ from srbench_planner.dataset_servicer import DatasetServicer
 from srbench_planner.datasets import DatasetStore
 from srbench_planner.freeze import Freezer
 from srbench_planner.hidden_parts import HiddenParts
+from srbench_planner.loop_servicer import LoopParts, LoopServicer
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks
 from srbench_planner.preparation import PreparationJobs
@@ -27,12 +28,13 @@ DatasetParts: TypeAlias = tuple[Catalog, DatasetStore, PreparationJobs]
 NeedParts: TypeAlias = tuple[Benchmarks, HiddenParts, Grader]
 
 
-class PlannerServicer(PlanServicer, DatasetServicer):
-    """Each half keeps its own parts; neither knows of the other's."""
+class PlannerServicer(PlanServicer, LoopServicer, DatasetServicer):
+    """Each part keeps its own things; none knows of the others'."""
 
-    def __init__(self, plans: PlanParts, datasets: DatasetParts, needs: NeedParts) -> None:
+    def __init__(self, plans: PlanParts, datasets: DatasetParts, needs: NeedParts, loop: LoopParts) -> None:
         benchmarks, hidden, grader = needs
         PlanServicer.__init__(self, *plans, benchmarks=benchmarks, hidden=hidden, grader=grader)
+        LoopServicer.__init__(self, loop)
         DatasetServicer.__init__(self, *datasets)
         self._known = datasets[0]
 

@@ -17,6 +17,10 @@ class BenchmarkSpec(Protocol):
         """Its id."""
 
     @property
+    def kind(self) -> str:
+        """`multiple-choice`, `grid`, `judge`, `code` or `agent`."""
+
+    @property
     def weight(self) -> float:
         """Its weight in the score."""
 

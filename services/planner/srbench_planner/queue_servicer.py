@@ -6,12 +6,15 @@ from typing import Any, TypeAlias
 
 from google.protobuf.duration_pb2 import Duration
 from grpc import aio
+from srbench.v1 import recipe_pb2
 from srbench.v1 import work_queue_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2_grpc as rpc
 from srbench_kit import auth
 from srbench_kit.errors import InvalidInput
 
 from srbench_planner import convert
+from srbench_planner.active import PREVIEW_DRIVER
+from srbench_planner.captures import Captures
 from srbench_planner.cell_reads import stored_states
 from srbench_planner.cells import CellState
 from srbench_planner.executors import Executors
@@ -29,8 +32,9 @@ ENDS = frozenset(int(state) for state in CellState if state != CellState.LEASED)
 class WorkQueueServicer(rpc.WorkQueueServiceServicer):
     """Leases cells, keeps leases alive and takes back what became of them."""
 
-    def __init__(self, scheduler: Scheduler, executors: Executors, runs: Runs, lease_s: float) -> None:
+    def __init__(self, scheduler: Scheduler, executors: Executors, runs: Runs, lease_s: float, captures: Captures) -> None:
         self._scheduler = scheduler
+        self._captures = captures
         self._executors = executors
         self._runs = runs
         self._lease_s = lease_s
@@ -89,6 +93,19 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
         row = await self._runs.row(None, request.run_id)
         return convert.run_context(row.id, self._runs.message(row).plan, row.deadline_us)
 
+    async def TakeRecipeCaptures(
+        self, request: recipe_pb2.TakeRecipeCapturesRequest, context: Context
+    ) -> recipe_pb2.TakeRecipeCapturesResponse:
+        auth.require_role(context, "executor")
+        return recipe_pb2.TakeRecipeCapturesResponse(captures=await self._captures.take())
+
+    async def ReportRecipeCapture(
+        self, request: recipe_pb2.ReportRecipeCaptureRequest, context: Context
+    ) -> recipe_pb2.ReportRecipeCaptureResponse:
+        auth.require_role(context, "executor")
+        self._captures.report(request)
+        return recipe_pb2.ReportRecipeCaptureResponse()
+
     async def _holder(self, executor_id: str, incarnation: str) -> int | None:
         """The number of the calling process; `None` for one that a newer process of the same executor has replaced."""
         holder = self._executors.number(executor_id, incarnation)
@@ -117,13 +134,16 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
 
     def _add(self, response: pb.LeaseCellsResponse, grant: Grant) -> None:
         # A run with a leased cell has its cases and does not end, not even by a cancel while the lease was saved.
-        cases = self._scheduler.active[grant.run.run_id].cases
+        active = self._scheduler.active[grant.run.run_id]
+        cases = active.cases
         assert cases is not None
         case, target = grant.run.matrix.pair(grant.cell)
         lease = response.leases.add()
         lease.MergeFromString(cases.lease_payload(case))
         lease.run_id, lease.cell, lease.token = grant.run.run_id, grant.cell, grant.token
         lease.case_index, lease.target_index = case, target
+        if active.previews:
+            lease.driver, lease.grader = PREVIEW_DRIVER, ""
 
     async def _really_outrun(self, refused: list[tuple[Ref, int]]) -> list[Ref]:
         """Of the completions that changed nothing, those that say something else than what is saved for runs that ended."""

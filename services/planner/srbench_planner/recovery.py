@@ -57,7 +57,8 @@ async def load_cases(restored: list[ActiveRun], plans: Plans, scheduler: Schedul
 
 
 def _open_runs(connection: Connection) -> list[Any]:
-    open_run = store.runs.c.status.not_in(sorted(runs.TERMINAL))
+    # A replay is worked on by nobody but the planner itself.
+    open_run = store.runs.c.status.not_in(sorted(runs.TERMINAL)) & (store.runs.c.mode != "replay")
     return list(connection.execute(sa.select(store.runs).where(open_run).order_by(store.runs.c.number)).all())
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as pb
-from srbench_kit import ids, pages
+from srbench_kit import pages
 from srbench_kit.auth import Actor
 from srbench_kit.db import GroupWriter, Reader
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.values import fill_value
 
-from srbench_planner import convert, lineage_store, provenance, store
+from srbench_planner import convert, experiments, lineage_store, provenance, run_rows, store
 from srbench_planner.active import ActiveRun, target_limits
+from srbench_planner.captures import Captures
 from srbench_planner.case_set import CaseSet
 from srbench_planner.cells import CellMatrix, CellState
 from srbench_planner.freeze import FrozenPlan
-from srbench_planner.journal import Journal, event_row, now_us
-from srbench_planner.plans import Plans, StoredPlan
+from srbench_planner.journal import Journal, now_us
+from srbench_planner.plans import Plans
 from srbench_planner.run_cells import RunCells
 from srbench_planner.scheduler import Scheduler
 
@@ -37,23 +38,6 @@ _COUNTS = {
     CellState.CANCELLED: "cancelled_count",
     CellState.INTERRUPTED: "interrupted_count",
 }
-_PARENT = store.runs.alias("parent")
-_JOINED = (
-    store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
-    .outerjoin(store.recoveries, store.recoveries.c.run == store.runs.c.number)
-    .outerjoin(_PARENT, _PARENT.c.number == store.recoveries.c.parent)
-)
-# Lists never touch manifests and provenance.
-_LISTED = sa.select(
-    *(column for column in store.runs.c if column.name != "provenance"),
-    store.plans.c.summary,
-    store.plans.c.manifest_sha256,
-    _PARENT.c.id.label("parent_id"),
-).select_from(_JOINED)
-
-
-# Runs inside the transaction that inserts a run, with its number.
-Claim: TypeAlias = Callable[[Connection, int], None]
 
 
 def check_key(key: str) -> None:
@@ -65,8 +49,17 @@ def check_key(key: str) -> None:
 class Runs:
     """The runs of a store."""
 
-    def __init__(self, writer: GroupWriter, reader: Reader, journal: Journal, plans: Plans, scheduler: Scheduler) -> None:
+    def __init__(
+        self,
+        writer: GroupWriter,
+        reader: Reader,
+        journal: Journal,
+        plans: Plans,
+        scheduler: Scheduler,
+        captures: Captures,
+    ) -> None:
         self._writer = writer
+        self._captures = captures
         self.reader = reader
         self._journal = journal
         self._plans = plans
@@ -74,19 +67,18 @@ class Runs:
         # Held from the insert of a run to its admission, so that a cancel in between is not lost.
         self._admission = asyncio.Lock()
 
-    async def create(self, actor: Actor, key: str, frozen: FrozenPlan, claim: Claim | None = None) -> pb.Run:
+    async def create(self, actor: Actor, key: str, frozen: FrozenPlan, claim: run_rows.Claim | None = None) -> pb.Run:
         """Starts a run of the frozen plan; the same key with the same manifest gives the run that exists.
 
         Args:
             claim: what else the transaction must do with the number of the new run, or fail.
 
-        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`), and
-        what `claim` raises.
+        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`,
+        `RECIPE_CAPTURE_FAILED`), `NotFound` (`NO_SUCH_EXPERIMENT`), `Unreachable` (`NO_EXECUTOR`), and what `claim` raises.
         """
-        check_key(key)
-        existing = await self.by_key(actor, key)
+        existing = await self.same_by_key(actor, key, frozen)
         if existing is not None:
-            return self._same(existing, frozen)
+            return self.message(existing)
         if frozen.reviewed_sha256 not in ("", frozen.plan_sha256):
             raise Conflict(
                 "REVIEWED_PLAN_CHANGED",
@@ -96,17 +88,36 @@ class Runs:
             )
         stored = await self._plans.save(frozen)
         cases = await self._plans.cases(frozen.case_sha256)
-        facts = json.dumps(await asyncio.to_thread(provenance.capture))
+        recipes = await self._captures.capture([target for target in stored.summary.targets if target.capture_recipe])
+        facts = await asyncio.to_thread(provenance.capture)
+        new = run_rows.NewRun(
+            actor=actor,
+            key=key,
+            stored=stored,
+            provenance=json.dumps({**facts, **provenance.of_recipes(recipes)}),
+            recipes=recipes,
+            experiment=frozen.manifest.get("experiment"),
+            claim=claim,
+        )
         async with self._admission:
-            row, fresh = await self._writer.run(lambda connection: _insert(connection, actor, key, stored, facts, claim))
+            row, fresh = await self._writer.run(lambda connection: run_rows.insert(connection, new))
             if not fresh:
-                return self._same(row, frozen)
+                return self.message(self._same(row, frozen))
             self._admit(row, stored.matrix, stored.summary, cases)
         return self.message(row)
 
     async def by_key(self, actor: Actor, key: str) -> Any:
         """The row of the run that the actor started with `key`; `None` when there is none."""
-        return await self.reader.run(lambda connection: _by_key(connection, actor.id, key))
+        return await self.reader.run(lambda connection: run_rows.by_key(connection, actor.id, key))
+
+    async def same_by_key(self, actor: Actor, key: str, frozen: FrozenPlan) -> Any:
+        """The row of the run that was started with `key`, which must be of the same manifest; `None` when there is none.
+
+        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`).
+        """
+        check_key(key)
+        existing = await self.by_key(actor, key)
+        return None if existing is None else self._same(existing, frozen)
 
     async def get(self, actor: Actor, run_id: str, *, summary: bool = False, with_cases: bool = True) -> pb.Run:
         """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
@@ -120,6 +131,7 @@ class Runs:
             )
             fill_value(message.provenance, json.loads(facts))
             message.child_run_ids.extend(await self.reader.run(lambda c: lineage_store.child_ids(c, row.number)))
+        await self._add_roles([(row.number, message)])
         return message
 
     async def row(self, actor: Actor | None, run_id: str) -> Any:
@@ -131,7 +143,7 @@ class Runs:
 
     async def rows(self, numbers: Sequence[int]) -> Sequence[Any]:
         """The rows of runs by their numbers, in rising order."""
-        query = _LISTED.where(store.runs.c.number.in_(numbers)).order_by(store.runs.c.number)
+        query = run_rows.LISTED.where(store.runs.c.number.in_(numbers)).order_by(store.runs.c.number)
         return await self.reader.run(lambda connection: connection.execute(query).all())
 
     async def list(self, actor: Actor, request: pb.ListRunsRequest) -> pb.ListRunsResponse:
@@ -142,7 +154,7 @@ class Runs:
         filters = (actor.id, actor.sees_all, request.status, request.query, request.mode)
         before = pages.decode(request.page_token, *filters)
         conditions = _conditions(actor, request)
-        page = _LISTED.where(*conditions).order_by(store.runs.c.number.desc()).limit(size + 1)
+        page = run_rows.LISTED.where(*conditions).order_by(store.runs.c.number.desc()).limit(size + 1)
         if before is not None:
             page = page.where(store.runs.c.number < before)
         count = sa.select(sa.func.count()).select_from(store.runs).where(*conditions)
@@ -152,6 +164,7 @@ class Runs:
 
         rows, total = await self.reader.run(work)
         response = pb.ListRunsResponse(runs=[self.message(row) for row in rows[:size]], total=total)
+        await self._add_roles(list(zip((row.number for row in rows), response.runs, strict=False)))
         if len(rows) > size:
             response.next_page_token = pages.encode(rows[size - 1].number, *filters)
         return response
@@ -194,17 +207,27 @@ class Runs:
         message.plan.CopyFrom(plan)
         return message
 
-    def _row_now(self, run_id: str) -> Any:
-        return self.reader.run_now(lambda connection: connection.execute(_LISTED.where(store.runs.c.id == run_id)).first())
+    async def _add_roles(self, shown: Sequence[tuple[int, pb.Run]]) -> None:
+        """Adds to each message the run's parts in experiments."""
+        if shown:
+            numbers = [number for number, _ in shown]
+            roles = await self.reader.run(lambda connection: experiments.roles_of(connection, numbers))
+            for number, message in shown:
+                message.experiment_roles.extend(roles.get(number, ()))
 
-    def _same(self, row: Any, frozen: FrozenPlan) -> pb.Run:
+    def _row_now(self, run_id: str) -> Any:
+        query = run_rows.LISTED.where(store.runs.c.id == run_id)
+        return self.reader.run_now(lambda connection: connection.execute(query).first())
+
+    @staticmethod
+    def _same(row: Any, frozen: FrozenPlan) -> Any:
         if row.manifest_sha256 != frozen.manifest_sha256:
             raise Conflict(
                 "IDEMPOTENCY_CONFLICT",
                 f"idempotency_key {row.idempotency_key!r} started run {row.id} with another manifest; use a new key",
                 run_id=row.id,
             )
-        return self.message(row)
+        return row
 
     def _admit(self, row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, cases: CaseSet) -> None:
         cells = run_cells(row, matrix, plan, self._scheduler)
@@ -224,39 +247,6 @@ def run_cells(row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, scheduler: Sche
         max_failed_cells=plan.limits.max_failed_cells,
         deadline=scheduler.clock() + (row.deadline_us - now_us()) / 1e6,
     )
-
-
-def _by_key(connection: Connection, owner: str, key: str) -> Any:
-    return connection.execute(_LISTED.where(store.runs.c.owner == owner, store.runs.c.idempotency_key == key)).first()
-
-
-def _insert(
-    connection: Connection, actor: Actor, key: str, stored: StoredPlan, facts: str, claim: Claim | None
-) -> tuple[Any, bool]:
-    existing = _by_key(connection, actor.id, key)
-    if existing is not None:
-        return existing, False
-    plan, now = stored.summary, now_us()
-    values = {
-        "id": ids.run_id(),
-        "owner": actor.id,
-        "plan": stored.number,
-        "idempotency_key": key,
-        "status": "queued",
-        "create_us": now,
-        "update_us": now,
-        "deadline_us": now + int(plan.limits.max_run_seconds * 1e6),
-        "mode": plan.mode,
-        "searchable": "\n".join([plan.name, *(target.id for target in plan.targets)]).lower(),
-        "provenance": facts,
-    }
-    connection.execute(store.runs.insert(), values)
-    row = _by_key(connection, actor.id, key)
-    if claim is not None:
-        claim(connection, row.number)
-        row = _by_key(connection, actor.id, key)
-    connection.execute(store.events.insert(), event_row(row.number, "created", {"plan_sha256": plan.plan_sha256}))
-    return row, True
 
 
 def _conditions(actor: Actor, request: pb.ListRunsRequest) -> list[sa.ColumnElement[bool]]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from srbench_kit import db
 
-HEAD = "0002_recoveries"
+HEAD = "0003_experiments"
 metadata = sa.MetaData()
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
@@ -125,6 +125,58 @@ recovery_claims = sa.Table(
     sa.Column("run", sa.Integer, nullable=False),
     sa.PrimaryKeyConstraint("parent", "cell"),
     sqlite_with_rowid=False,
+)
+
+# Recipes of routers, captured before their run began.
+recipes = sa.Table(
+    "recipes",
+    metadata,
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.Column("target_id", sa.Text, nullable=False),
+    # The serialized `Recipe`.
+    sa.Column("recipe", sa.LargeBinary, nullable=False),
+    sa.PrimaryKeyConstraint("run", "target_id"),
+)
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("idempotency_key", sa.Text, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.Column("update_us", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("owner", "idempotency_key"),
+    sa.Index("experiments_by_owner", "owner", "number"),
+)
+
+# Which runs belong to an experiment, and as what. Runs know nothing of it.
+experiment_runs = sa.Table(
+    "experiment_runs",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("experiment", sa.ForeignKey("experiments.number"), nullable=False),
+    sa.Column("run", sa.ForeignKey("runs.number"), nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("hypothesis", sa.Text, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("experiment", "run"),
+    sa.Index("experiment_runs_by_run", "run"),
+)
+
+# What is left of an experiment, so that its creation key never makes another.
+experiment_deletions = sa.Table(
+    "experiment_deletions",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("idempotency_key", sa.Text, nullable=False),
+    sa.Column("run_count", sa.Integer, nullable=False),
+    sa.Column("delete_us", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("owner", "idempotency_key"),
 )
 
 # Rows of a saved cell: run, cell, state, token, holder, reason.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
@@ -21,6 +22,8 @@ PRICE_KEYS = ("input", "cached_input", "cache_write", "output")
 LONG_WRITE_KEY = "cache_write_1h"
 DIALECTS = ("openai", "anthropic", "deepseek", "gemini")
 SECRETS = ("api_key", "authorization", "headers")
+PREVIEW_PATH = "/api/v1/routing/preview"
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -168,11 +171,25 @@ def _check_kind(frozen: dict[str, Json], path: str) -> None:
         for key in ("max_inference_calls", "preview_url", "preview_api_key_env", "capture_recipe"):
             if key in frozen:
                 raise checks.bad(f"{path}.{key}", frozen[key], "absent; only a target of kind mom has it")
+    if "capture_recipe" in frozen:
+        _check_capture(frozen, path)
     aliases, prices = frozen.get("model_aliases"), frozen.get("prices")
     if isinstance(aliases, dict) and isinstance(prices, dict) and prices:
         for name, model in aliases.items():
             if model not in prices:
                 raise checks.bad(f"{path}.model_aliases.{name}", model, "a model that has a price in the same target")
+
+
+def _check_capture(frozen: dict[str, Json], path: str) -> None:
+    """A recipe is read from the router itself, so its address and the hash it must have are needed."""
+    if not isinstance(frozen.get("config_hash"), str) or not _DIGEST.match(str(frozen["config_hash"])):
+        raise checks.bad(
+            f"{path}.config_hash", frozen.get("config_hash"), "64 lower-case hex digits, which capture_recipe needs"
+        )
+    if urlsplit(str(frozen.get("preview_url", ""))).path != PREVIEW_PATH:
+        raise checks.bad(
+            f"{path}.preview_url", frozen.get("preview_url"), f"an address whose path is {PREVIEW_PATH}, for capture_recipe"
+        )
 
 
 def check_live(frozen: dict[str, Json], path: str, *, priced: bool) -> None:

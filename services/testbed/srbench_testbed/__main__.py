@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--pace", default="live", show_default=True, type=click.Choice(["live", "zero"]), help="zero leaves out delays."
 )
 @click.option("--write-targets", "targets_path", type=_FILE, help="Writes a file for `sr-bench target register`.")
+@click.option("--management-token-env", default="", help="Variable with the token that the routers' own API asks for.")
 @click.option("--print-config", is_flag=True, help="Prints the configuration as JSON and ends.")
 def main(
     host: str,
@@ -40,6 +42,7 @@ def main(
     ledger_path: Path | None,
     pace: str,
     targets_path: Path | None,
+    management_token_env: str,
     print_config: bool,
 ) -> None:
     """An OpenAI-compatible upstream that answers deterministically, records every request, and fails on demand."""
@@ -49,7 +52,15 @@ def main(
             click.echo(orjson.dumps(config_json(config), option=orjson.OPT_INDENT_2))
             return
         key = read_key(key_path) if key_path else {}
-        testbed = Testbed(config, key, host=host, port=port, paced=pace == "live", ledger_path=ledger_path)
+        testbed = Testbed(
+            config,
+            key,
+            host=host,
+            port=port,
+            paced=pace == "live",
+            ledger_path=ledger_path,
+            management_token=os.environ.get(management_token_env, "") if management_token_env else "",
+        )
         run(lambda: _serve(testbed, config, targets_path))
     except SrBenchError as error:
         print(f"{error.reason}: {error.message}", file=sys.stderr)

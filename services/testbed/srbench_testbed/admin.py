@@ -6,16 +6,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 from srbench_kit.documents import load_json
-from srbench_kit.errors import InvalidInput, NotFound
+from srbench_kit.errors import InvalidInput, NotFound, Unauthenticated
 from srbench_kit.values import Json
 
 from srbench_testbed import router as routing
 from srbench_testbed.answer_key import prompt_sha256, prompt_text
 from srbench_testbed.chat import Chat, Request
-from srbench_testbed.config import Config, Router
+from srbench_testbed.config import Config
 from srbench_testbed.exchange import Exchange, document
 from srbench_testbed.faults import Injector, catalogue_json, parse_rule
 from srbench_testbed.ledger import Ledger, Row
+from srbench_testbed.management import SECTIONS, Routers
 
 _PAGE = 1000
 _MOST_ROWS = 100_000
@@ -24,8 +25,11 @@ _MOST_ROWS = 100_000
 class Admin:
     """Answers by method and path."""
 
-    def __init__(self, config: Config, chat: Chat, injector: Injector, ledger: Ledger) -> None:
+    def __init__(
+        self, config: Config, chat: Chat, injector: Injector, ledger: Ledger, routers: Routers, token: str
+    ) -> None:
         self._config, self._chat, self._injector, self._ledger = config, chat, injector, ledger
+        self._managed, self._token = routers, token
         self._routes = {
             ("GET", "/v1/models"): self._models,
             ("GET", "/testbed/ledger"): self._rows,
@@ -36,6 +40,15 @@ class Admin:
             ("POST", "/testbed/reset"): self._reset,
             ("GET", "/api/v1/config/hash"): self._config_hash,
             ("GET", "/api/v1/config"): self._config_document,
+            ("GET", "/api/v1/config/schema"): self._config_schema,
+            ("GET", "/api/v1/config/versions"): self._config_versions,
+            ("GET", "/api/v1/config/recipes"): self._config_recipes,
+            ("POST", "/api/v1/config/validate"): self._config_validate,
+            ("POST", "/api/v1/config/plan"): self._config_plan,
+            ("PATCH", "/api/v1/config"): self._config_merge,
+            ("PUT", "/api/v1/config"): self._config_replace,
+            ("POST", "/api/v1/config/rollback"): self._config_rollback,
+            ("POST", "/api/v1/router/restart"): self._restart,
             ("POST", "/api/v1/routing/preview"): self._preview,
         }
 
@@ -48,6 +61,8 @@ class Admin:
         handle = self._routes.get((method, url.path))
         if handle is None:
             raise NotFound("NO_SUCH_PATH", f"there is no {method} {url.path} here")
+        if self._token and url.path.startswith("/api/v1/") and row.header(b"authorization") != f"Bearer {self._token}":
+            raise Unauthenticated("BAD_TOKEN", "the router's API needs its management token")
         return handle({key: values[-1] for key, values in parse_qs(url.query).items()}, body, row)
 
     def _models(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
@@ -90,25 +105,59 @@ class Admin:
             self._injector.replace(())
         return _json({"reset": True})
 
-    def _router(self, name: str = "") -> Router:
-        for router in self._config.routers:
-            if not name or router.id == name:
-                return router
-        raise NotFound("NO_SUCH_ROUTER", f"there is no router named {name!r}" if name else "there is no router")
-
     def _config_hash(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
-        return _json(routing.config_hashes(self._router(query.get("router", ""))))
+        return _json(self._managed.hashes(query.get("router", "")))
 
     def _config_document(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
-        router = self._router(query.get("router", ""))
-        exchange = _json(router.document)
-        exchange.set_header("etag", f'"{router.source_hash}"')
+        return self._tagged(query, self._managed.state(query.get("router", "")).saved.document)
+
+    def _config_schema(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return _json({"sections": list(SECTIONS)})
+
+    def _config_versions(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return _json(self._managed.versions(query.get("router", "")))
+
+    def _config_recipes(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        saved = self._managed.state(query.get("router", "")).saved.document
+        return _json({"recipes": saved.get("recipes"), "entrypoints": saved.get("entrypoints")})
+
+    def _config_validate(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return _json(self._managed.validate(query.get("router", ""), load_json(body, "the body")))
+
+    def _config_plan(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return self._tagged(query, self._managed.plan(query.get("router", ""), load_json(body, "the body")))
+
+    def _config_merge(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return self._mutated(query, body, row, "merge")
+
+    def _config_replace(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        return self._mutated(query, body, row, "replace")
+
+    def _config_rollback(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        given, tag = load_json(body, "the body"), row.header(b"if-match")
+        status, answer = self._managed.rollback(query.get("router", ""), given, tag)
+        return self._tagged(query, answer, status)
+
+    def _restart(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
+        given, tag = load_json(body, "the body"), row.header(b"if-match")
+        status, answer = self._managed.restart(query.get("router", ""), given, tag)
+        return self._tagged(query, answer, status)
+
+    def _mutated(self, query: dict[str, str], body: bytes, row: Row, mode: str) -> Exchange:
+        given, tag = load_json(body, "the body"), row.header(b"if-match")
+        status, answer = self._managed.change(query.get("router", ""), given, mode, tag)
+        return self._tagged(query, answer, status)
+
+    def _tagged(self, query: dict[str, str], answer: Json, status: int = 200) -> Exchange:
+        exchange = document(status, orjson.dumps(answer))
+        exchange.set_header("etag", f'"{self._managed.state(query.get("router", "")).saved.source_hash}"')
         return exchange
 
     def _preview(self, query: dict[str, str], body: bytes, row: Row) -> Exchange:
         given = load_json(body, "the body")
         model, messages = routing.check_preview(given)
-        router = self._router(model)
+        router = self._managed.state(model).active
+        self._ledger.previews += 1
         expected = row.header(b"x-sr-bench-expected-config-hash")
         if expected and expected != router.config_hash:
             raise InvalidInput("CONFIG_HASH_MISMATCH", f"the active configuration is {router.config_hash}, not {expected}")
@@ -119,7 +168,8 @@ class Admin:
         )  # fmt: skip
         context = given.get("preview_context") if isinstance(given, dict) else None
         seed = context.get("sampling_seed") if isinstance(context, dict) else None
-        return _json(routing.preview(router, self._chat.decide(router, request, router.max_inference_calls), seed))
+        decision = self._chat.decide(router, request, router.max_inference_calls)
+        return _json(routing.preview(router, decision, seed, request.prompt_sha256))
 
 
 def _json(value: Json) -> Exchange:

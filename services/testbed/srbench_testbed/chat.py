@@ -18,6 +18,7 @@ from srbench_testbed.exchange import CHUNKED, Exchange, chunk, document
 from srbench_testbed.fault_types import Draft
 from srbench_testbed.faults import Injector, Rule
 from srbench_testbed.ledger import Row
+from srbench_testbed.management import Routers
 from srbench_testbed.reply import DONE, PLACE, Reply, Template, event, stream_events, template, usage_event, whole
 from srbench_testbed.usage import Tokens, usage_object
 
@@ -78,9 +79,9 @@ class Chat:
     `paced` false leaves out every delay of the models' own; those of faults stay.
     """
 
-    def __init__(self, config: Config, key: Mapping[str, Entry], injector: Injector, paced: bool) -> None:
+    def __init__(self, config: Config, key: Mapping[str, Entry], injector: Injector, paced: bool, routers: Routers) -> None:
         self._models = {model.id: model for model in config.models}
-        self._routers = {router.id: router for router in config.routers}
+        self._routers = routers
         self._seed, self._key, self._injector, self._paced = config.seed, key, injector, paced
         self._speaker = Speaker(config.seed)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -79,6 +79,7 @@ class Route:
     subject: str = ""
     keyword: str = ""
     share: float = 1.0
+    plugins: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
@@ -93,6 +94,7 @@ class Router:
     Attributes:
         routes: tried in order; the last one must hold always.
         receipt: where the usage receipt travels.
+        activation_s: seconds from a change of the configuration to its being in force.
         response_model: `selected` puts the selected model's name into answers, `router` the router's own.
         config: the router's configuration as its API shows it; its digest is the configuration hash.
     """
@@ -102,6 +104,7 @@ class Router:
     receipt: str = "header"
     max_inference_calls: int = 8
     response_model: str = "selected"
+    activation_s: float = 0.0
     config: Mapping[str, Json] = field(default_factory=dict)
 
     @cached_property
@@ -124,6 +127,7 @@ class Router:
                 "subject": route.subject,
                 "keyword": route.keyword,
                 "share": route.share,
+                "plugins": list(route.plugins),
             }
             for route in self.routes
         ]
@@ -133,6 +137,7 @@ class Router:
             "evaluation": {},
             "routing": {"decisions": decisions},
             "global": {"router": {"learning": {"enabled": False}}},
+            "listeners": [{"name": "http", "timeout_s": 300}],
         }
         return base | dict(self.config)
 
@@ -176,6 +181,24 @@ def parse_config(document: Json) -> Config:
     return config
 
 
+def check_routes(router: Router, models: Collection[str]) -> None:
+    """Refuses routes that call what is no model, or that leave a prompt without one.
+
+    Raises: `InvalidInput` (`NO_SUCH_MODEL`, `NO_DEFAULT_ROUTE`).
+    """
+    for route in router.routes:
+        for call in route.calls:
+            if call not in models:
+                raise InvalidInput(
+                    "NO_SUCH_MODEL", f"route {route.decision!r} of {router.id!r} calls {call!r}, which is no model"
+                )
+    last = router.routes[-1]
+    if last.subject or last.keyword or last.share < 1:
+        raise InvalidInput(
+            "NO_DEFAULT_ROUTE", f"the last route of {router.id!r} has a condition; expected one that always holds"
+        )
+
+
 def _check(config: Config) -> None:
     names = [model.id for model in config.models] + [router.id for router in config.routers]
     for name in names:
@@ -185,17 +208,7 @@ def _check(config: Config) -> None:
         raise InvalidInput("NO_MODELS", "config.models is empty; expected at least one model")
     known = {model.id for model in config.models}
     for router in config.routers:
-        for route in router.routes:
-            for call in route.calls:
-                if call not in known:
-                    raise InvalidInput(
-                        "NO_SUCH_MODEL", f"route {route.decision!r} of {router.id!r} calls {call!r}, which is no model"
-                    )
-        last = router.routes[-1]
-        if last.subject or last.keyword or last.share < 1:
-            raise InvalidInput(
-                "NO_DEFAULT_ROUTE", f"the last route of {router.id!r} has a condition; expected one that always holds"
-            )
+        check_routes(router, known)
 
 
 def _model(item: Json, name: str) -> Model:
@@ -232,12 +245,45 @@ def _router(item: Json, name: str) -> Router:
         receipt=fields.text("receipt", "header", RECEIPTS),
         max_inference_calls=fields.whole("max_inference_calls", 8, 1, 256),
         response_model=fields.text("response_model", "selected", ("selected", "router")),
+        activation_s=fields.number("activation_s", 0.0),
         config=fields.inner("config").members,
     )
     fields.finish()
     if not router.routes:
         raise InvalidInput("NO_ROUTES", f"{name}.routes is empty; expected at least one route")
     return router
+
+
+def with_document(router: Router, document: Json) -> Router:
+    """`router` under another configuration, in the form that its API shows.
+
+    Raises: `InvalidInput` for what the configuration must not say.
+    """
+    fields = Fields(document, "config")
+    routing = fields.inner("routing")
+    decisions = routing.items("decisions")
+    routing.finish()
+    if not decisions:
+        raise InvalidInput("NO_ROUTES", "config.routing.decisions is empty; expected at least one decision")
+    routes = tuple(_decision(item, f"config.routing.decisions[{index}]") for index, item in enumerate(decisions))
+    others = {key: value for key, value in fields.members.items() if key != "routing"}
+    return replace(router, routes=routes, config=others)
+
+
+def _decision(item: Json, name: str) -> Route:
+    fields = Fields(item, name)
+    route = Route(
+        decision=fields.text("name"),
+        calls=fields.texts("calls"),
+        subject=fields.text("subject", ""),
+        keyword=fields.text("keyword", ""),
+        share=fields.number("share", 1.0, 0.0, 1.0),
+        plugins=fields.texts("plugins"),
+    )
+    fields.finish()
+    if not route.calls:
+        raise InvalidInput("BAD_FIELD", f"{name}.calls is empty; expected the models that it calls", field=f"{name}.calls")
+    return route
 
 
 def _route(item: Json, name: str) -> Route:
@@ -251,6 +297,7 @@ def _route(item: Json, name: str) -> Route:
         subject=fields.text("subject", ""),
         keyword=fields.text("keyword", ""),
         share=fields.number("share", 1.0, 0.0, 1.0),
+        plugins=fields.texts("plugins"),
     )
     if calls:
         fields.any("model")
@@ -262,7 +309,12 @@ def config_json(config: Config) -> dict[str, Json]:
     """`config` as a document that `parse_config` reads back."""
     document: dict[str, Json] = asdict(config)
     document["routers"] = [
-        {**asdict(router), "routes": [{**asdict(route), "calls": list(route.calls)} for route in router.routes]}
+        {
+            **asdict(router),
+            "routes": [
+                {**asdict(route), "calls": list(route.calls), "plugins": list(route.plugins)} for route in router.routes
+            ],
+        }
         for router in config.routers
     ]
     document["models"] = [asdict(model) for model in config.models]

@@ -22,6 +22,7 @@ from srbench_testbed.ledger import Ledger, Row
 MAX_BODY_BYTES = 64 * 1024 * 1024
 # A peer that does not read holds back an endless stream here.
 _FULL_BUFFER = 1_000_000
+_STATUS_BY_REASON = {"ETAG_MISMATCH": 412, "PRECONDITION_REQUIRED": 428}
 
 
 class Service(Protocol):
@@ -231,7 +232,8 @@ class Connection(asyncio.Protocol):
 
 
 def _refusal(error: SrBenchError) -> Exchange:
-    return _error(HTTP_STATUS.get(error.kind, 500), error.reason, error.message)
+    status = _STATUS_BY_REASON.get(error.reason) or HTTP_STATUS.get(error.kind, 500)
+    return _error(status, error.reason, error.message)
 
 
 def _error(status: int, reason: str, message: str) -> Exchange:

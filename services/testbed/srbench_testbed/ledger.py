@@ -97,6 +97,8 @@ class Ledger:
     rows: list[Row] = field(default_factory=list)
     bodies: Counter[str] = field(default_factory=Counter)
     identities: Counter[str] = field(default_factory=Counter)
+    # Routing previews: no generation, and no rows.
+    previews: int = 0
     _next: int = 1
     _file: int = -1
 
@@ -159,6 +161,7 @@ class Ledger:
         self.rows.clear()
         self.bodies.clear()
         self.identities.clear()
+        self.previews = 0
 
     def after(self, sequence: int, limit: int) -> Iterator[Row]:
         """At most `limit` rows behind `sequence`, in order."""
@@ -171,6 +174,7 @@ class Ledger:
             "requests": sum(self.bodies.values()),
             "bodies": dict(self.bodies),
             "identities": dict(self.identities),
+            "previews": self.previews,
             "most": max(self.identities.values(), default=0),
             "in_hand": sum(1 for row in self.rows if not row.ended),
         }

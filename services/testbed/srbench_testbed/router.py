@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
+from srbench_kit.canonical import digest
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
@@ -87,41 +88,61 @@ def check_preview(document: Json) -> tuple[str, Json]:
     return model, messages
 
 
-def preview(router: Router, decision: Decision, sampling_seed: Json) -> dict[str, Json]:
-    """What would be decided, without a model call."""
-    used: list[Json] = [name for name in ("subject", "keyword") if getattr(decision.route, name)]
+def preview(router: Router, decision: Decision, sampling_seed: Json, prompt_sha256: str) -> dict[str, Json]:
+    """What would be decided, without a model call.
+
+    With learning on, the choice comes from a snapshot of the learned state, which a live request may not find again.
+    """
+    route = decision.route
+    used: list[Json] = [name for name in ("subject", "keyword") if getattr(route, name)]
+    compound = len(decision.calls) > 1
+    learning = _learning(router)
+    model = _learned(router, decision, learning, sampling_seed, prompt_sha256) if learning else route.model
+    provenance: dict[str, Json] = {"state_dependent": False, "mode": "static", "sampled": False}
+    if learning:
+        provenance = {
+            "state_dependent": True,
+            "mode": "learning_snapshot",
+            "sampled": learning.get("sampled") is True,
+            "config_hash": router.config_hash,
+            "state_hash": digest({"router": router.id, "learning": learning}),
+            "captured_at": "2026-01-01T00:00:00Z",
+        }
     return {
         "config_hash": router.config_hash,
         "requested_model": router.id,
-        "selected_model": decision.route.model,
-        "selection_status": "selected",
-        "selection_method": "static" if len(decision.calls) == 1 else "looper",
-        "selection_reason": f"route {decision.position} ({decision.route.decision})",
-        "selection_provenance": {
-            "state_dependent": False,
-            "mode": "static",
-            "sampled": False,
-            "sampling_seed": sampling_seed,
-        },
+        "selected_model": model,
+        "selection_status": "execution_required" if compound else "selected",
+        "selection_method": "looper" if compound else "learning" if learning else "static",
+        "selection_reason": f"route {decision.position} ({route.decision})",
+        "selection_provenance": provenance | {"sampling_seed": sampling_seed},
         "decision_result": {
-            "decision_name": decision.route.decision,
-            "algorithm": "static",
-            "plugins": [],
+            "decision_name": route.decision,
+            "algorithm": "looper" if compound else "static",
+            "plugins": list(route.plugins),
             "used_signals": used,
             "matched_signals": used,
             "unmatched_signals": [],
         },
-        "routing_decision": decision.route.decision,
+        "routing_decision": route.decision,
         "recipe": "default",
         "signal_confidences": {},
     }
 
 
-def config_hashes(router: Router) -> dict[str, Json]:
-    """The hash document of the configuration API."""
-    return {
-        "source_config_hash": router.source_hash,
-        "generated_runtime_hash": router.config_hash,
-        "active_runtime_hash": router.config_hash,
-        "activation_status": "active",
-    }
+def _learning(router: Router) -> dict[str, Json]:
+    """The learning section when it is on; an empty one when it is off."""
+    found: Json = router.document
+    for key in ("global", "router", "learning"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found.get("enabled") is True else {}
+
+
+def _learned(
+    router: Router, decision: Decision, learning: Mapping[str, Json], sampling_seed: Json, prompt_sha256: str
+) -> str:
+    """The model of the learned policy: the route's, or a sample of all that the router calls."""
+    if learning.get("sampled") is not True:
+        return decision.route.model
+    models = sorted({call for route in router.routes for call in route.calls})
+    return models[int(unit(0, "sample", router.id, str(sampling_seed), prompt_sha256) * len(models))]

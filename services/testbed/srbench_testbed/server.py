@@ -18,6 +18,7 @@ from srbench_testbed.connection import Connection
 from srbench_testbed.exchange import Exchange
 from srbench_testbed.faults import Injector
 from srbench_testbed.ledger import Ledger, Row
+from srbench_testbed.management import Routers
 
 _BACKLOG = 4096
 
@@ -42,14 +43,17 @@ class Testbed:
         port: int = 0,
         paced: bool = False,
         ledger_path: Path | None = None,
+        management_token: str = "",
     ) -> None:
+        """`management_token`: what the routers' own API asks for; empty for nothing."""
         if not is_loopback(host):
             raise InvalidInput("NOT_LOOPBACK", f"the testbed listens on loopback only, not on {host}", value=host)
         self.config, self.host, self.port = config, host, port
         self.ledger = Ledger(ledger_path)
         self.injector = Injector(config.faults)
-        self._chat = Chat(config, key or {}, self.injector, paced)
-        self._admin = Admin(config, self._chat, self.injector, self.ledger)
+        self.routers = Routers(config.routers, frozenset(model.id for model in config.models))
+        self._chat = Chat(config, key or {}, self.injector, paced, self.routers)
+        self._admin = Admin(config, self._chat, self.injector, self.ledger, self.routers, management_token)
         self._live: set[Connection] = set()
 
     @property

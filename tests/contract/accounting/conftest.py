@@ -25,12 +25,12 @@ from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.columns import CallColumns, OutcomeColumns
 from srbench_accounting.derived import Derived
 from srbench_accounting.ledger_servicer import LedgerServicer
+from srbench_accounting.routing import RoutingColumns
 from srbench_accounting.servicer import Accounting
 from srbench_accounting.store import Store, open_store
 from srbench_kit import auth, wire
 from srbench_kit.errors import NotFound
 from srbench_kit.serving import Server
-from srbench_kit.values import Json
 
 RUN = "run-0123456789abcdef0123"
 DIGEST = hashlib.sha256(b"request").hexdigest()
@@ -126,7 +126,8 @@ class FakeDeriving:
         calls: CallColumns,
         *,
         recoveries: Sequence[planner_pb.Run] = (),
-        correction: Json = None,
+        correction: Any = None,
+        routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         self.outcomes, self.calls = outcomes, calls
         return report_pb2.Report(run_id=run.id, status=run.status)

@@ -20,7 +20,7 @@ import uvloop
 import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import grader_service_pb2 as grader_pb
-from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import plan_pb2, recipe_pb2, target_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench.v1.accounting_service_pb2_grpc import (
     AccountingServiceServicer,
@@ -325,6 +325,20 @@ class FakeQueue(WorkQueueServiceServicer):
         self.lost: list[queue_pb.LeaseRef] = []
         self.changed = asyncio.Event()
         self.lease_calls = 0
+        self.captures: list[recipe_pb2.RecipeCapture] = []
+        self.reports: list[recipe_pb2.ReportRecipeCaptureRequest] = []
+
+    async def TakeRecipeCaptures(self, request: Any, context: Any) -> recipe_pb2.TakeRecipeCapturesResponse:
+        while not self.captures:
+            self.changed.clear()
+            await self.changed.wait()
+        taken, self.captures = self.captures, []
+        return recipe_pb2.TakeRecipeCapturesResponse(captures=taken)
+
+    async def ReportRecipeCapture(self, request: Any, context: Any) -> recipe_pb2.ReportRecipeCaptureResponse:
+        self.reports.append(request)
+        self.changed.set()
+        return recipe_pb2.ReportRecipeCaptureResponse()
 
     async def LeaseCells(self, request: queue_pb.LeaseCellsRequest, context: Any) -> queue_pb.LeaseCellsResponse:
         self.incarnations.add(request.incarnation)

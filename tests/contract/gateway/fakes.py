@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import zstandard
@@ -25,6 +27,9 @@ from srbench_kit.canonical import digest
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.serving import Server
 from srbench_kit.values import from_value, object_of, to_value
+
+sys.path.insert(0, str(Path(__file__).parent))
+from loop_fakes import FakeLoop
 
 BODY = b'data: {"choices":[]}\n\ndata: <script>alert(1)</script>\n\ndata: [DONE]\n\n'
 DATASET_ID = "d" * 64
@@ -53,10 +58,11 @@ def a_dataset() -> planner.Dataset:
     return found
 
 
-class FakePlanner(planner_rpc.PlannerServiceServicer):
+class FakePlanner(FakeLoop):
     """Set `failure` to make every call raise it, `pause_s` to make every call slow."""
 
     def __init__(self) -> None:
+        self._init_loop()
         self.runs: dict[str, planner.Run] = {}
         self.keys: dict[tuple[str, str], str] = {}
         self.preparations: list[planner.DatasetPreparation] = []

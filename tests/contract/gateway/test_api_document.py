@@ -145,6 +145,7 @@ async def test_whatever_is_sent_the_answer_is_one_that_the_document_gives(stand:
     collect()
     for known, query, body in requests:
         ids = {"run_id": run_id, "call_id": f"call-{1:032x}", "dataset_id": "d" * 64, "preparation_id": "prep-" + "a" * 32}
+        ids["experiment_id"] = "exp-" + "a" * 32
         target = path.format(**(ids if known else dict.fromkeys(ids, "none")))
         answer = await stand.http.request(method, target, params=query, json=body)
         described = operation["responses"].get(str(answer.status_code), operation["responses"]["default"])

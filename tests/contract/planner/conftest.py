@@ -46,6 +46,22 @@ class Ledger(accounting_rpc.AccountingServiceServicer, ledger_rpc.LedgerServiceS
         self.spend = accounting_service_pb2.Spend()
         self.away = False
         self.refused = 0
+        self.saved: dict[str, list[accounting_service_pb2.Outcome]] = {}
+        self.calls: dict[str, list[accounting_service_pb2.Call]] = {}
+        self.replays: list[accounting_service_pb2.RecordReplayRequest] = []
+        self.replay_failure: Exception | None = None
+
+    async def ListOutcomes(self, request: Any, context: Any) -> accounting_service_pb2.ListOutcomesResponse:
+        return accounting_service_pb2.ListOutcomesResponse(results=self.saved.get(request.run_id, ()))
+
+    async def ListCalls(self, request: Any, context: Any) -> accounting_service_pb2.ListCallsResponse:
+        return accounting_service_pb2.ListCallsResponse(calls=self.calls.get(request.run_id, ()))
+
+    async def RecordReplay(self, request: Any, context: Any) -> accounting_service_pb2.RecordReplayResponse:
+        if self.replay_failure is not None:
+            raise self.replay_failure
+        self.replays.append(request)
+        return accounting_service_pb2.RecordReplayResponse(cell_count=len(request.cells))
 
     async def FenceCells(self, request: Any, context: Any) -> accounting_service_pb2.FenceCellsResponse:
         if self.away:

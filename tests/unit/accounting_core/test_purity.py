@@ -29,6 +29,7 @@ CORE = (
     "receipts",
     "report",
     "reservation",
+    "routing",
     "routers",
     "saving_interval",
     "savings",

@@ -37,6 +37,7 @@ class Spec:
     """One benchmark as the planner needs it."""
 
     id: str
+    kind: str = "multiple-choice"
     weight: float
     adapter_version: str = "sr-bench-1.0"
     driver: str = "single_turn"
@@ -52,6 +53,7 @@ def benchmarks() -> Benchmarks:
         mcq = name in ("mmlu-pro", "gpqa-diamond")
         specs[name] = Spec(
             id=name,
+            kind={"choice": "multiple-choice"}.get(ANSWERED.get(name, "code"), ANSWERED.get(name, "code")),
             weight=weight,
             adapter_version="sr-bench-mcq-final-v2" if mcq else "sr-bench-1.0",
             driver="single_turn" if name in ANSWERED else "harness",

@@ -13,7 +13,8 @@ from srbench_planner import limits, sampling, targets
 from srbench_planner import manifest as fields
 from srbench_planner.freeze import Registry
 
-MOM = {"kind": "mom", "config_hash": "h", "max_inference_calls": 1, "capture_recipe": True}
+PREVIEW_URL = "http://127.0.0.1:1/api/v1/routing/preview"
+MOM = {"kind": "mom", "config_hash": "a" * 64, "max_inference_calls": 1, "capture_recipe": True, "preview_url": PREVIEW_URL}
 WINDOW = {"context_window": 1000, "max_output_tokens": 500}
 
 
