@@ -24,7 +24,7 @@ def grade(row: Mapping[str, Json], graders: Mapping[str, Grader]) -> dict[str, J
     """The grade of one text; nulls where there is none."""
     nothing: dict[str, Json] = {"correct": None, "strict_format": None}
     grader = graders.get(str(row["grader"]))
-    if grader is None:
+    if grader is None or grader.judge is None:
         return nothing
     given = row["reference"]
     assert isinstance(given, dict)
