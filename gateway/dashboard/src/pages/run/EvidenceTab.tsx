@@ -1,0 +1,3 @@
+export function EvidenceTab() {
+  return null
+}

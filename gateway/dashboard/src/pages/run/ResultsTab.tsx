@@ -1,0 +1,3 @@
+export function ResultsTab() {
+  return null
+}

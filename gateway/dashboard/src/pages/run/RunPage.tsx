@@ -1,0 +1,11 @@
+import { Outlet, useParams } from '@tanstack/react-router'
+import { Page } from '../../components/Page'
+
+export function RunPage() {
+  const { runId } = useParams({ from: '/runs/$runId' })
+  return (
+    <Page title={runId}>
+      <Outlet />
+    </Page>
+  )
+}
