@@ -1,4 +1,4 @@
-"""Puts the built Dashboard into the wheel. Editable installs are served from the checkout, where `make dashboard` builds it."""
+"""Puts the built Dashboard into the wheel. An editable install serves the checkout, where `make dashboard` builds it."""
 
 from __future__ import annotations
 
