@@ -47,8 +47,6 @@ class Session:
     def door(self) -> FrontDoor:
         """The connection, made when first used."""
         if self._door is None:
-            # Names of loggers inside gRPC are of no use to people; errors come back as exceptions.
-            os.environ.setdefault("GRPC_VERBOSITY", "NONE")
             from srbench_cli.front_door import FrontDoor
 
             self._door = FrontDoor(self.location(), autostart=not self.no_autostart, notice=notice)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from srbench_kit.hosts import is_loopback
 from srbench_cli import lifecycle, service_files
 from srbench_cli.discovery import Location
 from srbench_cli.health import Health, probe
+from srbench_cli.service_files import ServiceRecord
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -132,8 +134,7 @@ class FrontDoor:
             raise Unreachable(
                 "NO_SERVICE", f"no service answers at {self.url}; start it with `sr-bench serve`", url=self.url
             )
-        port = urlsplit(location.url).port or 0
-        record = lifecycle.start(location.store, ["--port", str(_free_or_any(port))], dict(os.environ))
+        record = _started(location.store, urlsplit(location.url).port or 0)
         self.url = record.url
         self.notice(f"started the service at {record.url} on the store {location.store}")
         health = probe(record.url, token)
@@ -166,12 +167,24 @@ def _channel(address: str, *, secure: bool) -> grpc.Channel:
     return grpc.insecure_channel(address, options=options)
 
 
-def _free_or_any(port: int) -> int:
-    """`port` when it and the next are free, else 0: the record in the store tells where the service really is."""
+def _started(store: Path, port: int) -> ServiceRecord:
+    """The record of a service started on `port`, or on any port when that is taken: the record tells where it is."""
+    environment = dict(os.environ)
+    if _is_free(port):
+        try:
+            return lifecycle.start(store, ["--port", str(port)], environment)
+        except Unreachable:
+            # Somebody may have been faster at the port; every other reason will show again.
+            if _is_free(port):
+                raise
+    return lifecycle.start(store, ["--port", "0"], environment)
+
+
+def _is_free(port: int) -> bool:
     from srbench_cli.supervisor import check_ports
 
     try:
         check_ports("127.0.0.1", port)
     except Conflict:
-        return 0
-    return port
+        return False
+    return True

@@ -78,11 +78,20 @@ def main() -> None:
 
 def guarded(command: click.Command, arguments: Sequence[str], name: str) -> int:
     """Runs `command`; its exit code. Every error becomes one line on stderr."""
+    _quiet_grpc()
     session = Session(program_name())
     try:
         return _exit_code(lambda: command.main(list(arguments), prog_name=name, obj=session, standalone_mode=False))
     finally:
         session.close()
+
+
+def _quiet_grpc() -> None:
+    """Must run before gRPC is imported, which the commands do."""
+    # What gRPC says on stderr is of no use to people; errors come back as exceptions.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # We fork only to start programs; gRPC's handlers for forks break such a child now and then.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
 
 def _exit_code(run: Callable[[], object]) -> int:

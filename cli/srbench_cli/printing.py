@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 from srbench_kit.errors import InvalidInput
-from srbench_kit.values import Json
 
 from srbench_cli.terminal import json_text, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from srbench_kit.values import Json
 
 
 def wants_json(asked: bool) -> bool:

@@ -31,6 +31,7 @@ def report(found: pb.Report) -> RenderableType:
     ]
     if len({row.benchmark for row in found.benchmarks}) > 1:
         columns = ("benchmark", "target", "accuracy", "95 % interval", "cost", "failed")
+        parts.append(Text())
         parts.append(
             table(columns, [_benchmark_row(row) for row in found.benchmarks], right=("accuracy", "cost", "failed"))
         )

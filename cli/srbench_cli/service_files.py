@@ -54,7 +54,7 @@ def store_id(store: Path) -> str:
 
 
 def process_start(pid: int) -> str:
-    """When process `pid` started, as text that no other process shares; empty when there is none."""
+    """When process `pid` started, as text that no other process shares; empty when there is none or it has ended."""
     if sys.platform != "linux":
         found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
         return found.stdout.strip()
@@ -63,7 +63,8 @@ def process_start(pid: int) -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-    return f"{boot}:{fields[19]}"
+    # One that has ended stays in the table until its parent asks for it.
+    return "" if fields[0] in ("Z", "X") else f"{boot}:{fields[19]}"
 
 
 def make_store(store: Path) -> None:

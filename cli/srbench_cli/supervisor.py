@@ -266,8 +266,10 @@ def rotate_logs(logs: Path) -> None:
             log.replace(log.with_suffix(".log.1"))
 
 
-def _forget_old_sockets(store: Path) -> None:
+def _forget_former_stack(store: Path) -> None:
+    """Takes away what a stack left that was killed. The lock is ours, so none of it is in use."""
     old = service_files.read_record(store)
+    (store / "service.json").unlink(missing_ok=True)
     if old and Path(old.sockets).name.startswith("srb-") and not Path(old.sockets).is_symlink():
         shutil.rmtree(old.sockets, ignore_errors=True)
 
@@ -288,7 +290,7 @@ def serve(
         if not options.port:
             options = replace(options, port=free_port(options.host))
         check_options(options)
-        _forget_old_sockets(options.store)
+        _forget_former_stack(options.store)
         rotate_logs(options.store / "logs")
         sockets = socket_folder()
         found = wanted(options, environment, sockets, secrets.token_urlsafe(32))

@@ -218,15 +218,24 @@ def outcomes(found: accounting_pb.ListOutcomesResponse) -> RenderableType:
 def calls(found: accounting_pb.ListCallsResponse) -> RenderableType:
     """Calls, with what those in flight are doing."""
     rows = [
-        (item.id, item.case_id, item.target_id, enum_name(accounting_pb.CallRole.DESCRIPTOR, item.role) or "",
-         state(enum_name(accounting_pb.CallStatus.DESCRIPTOR, item.status)),
-         f"{item.activity.phase}, {item.activity.received_bytes} bytes" if item.HasField("activity") else "",
-         item.selected_model or item.model, figures.seconds(item.latency_s if item.HasField("latency_s") else None),
-         figures.usd(item.cost_picodollars if item.HasField("cost_picodollars") else None), item.reason)
+        (item.id, item.case_id, item.target_id, call_state(item), item.selected_model or item.model,
+         figures.seconds(item.latency_s if item.HasField("latency_s") else None),
+         figures.usd(item.cost_picodollars if item.HasField("cost_picodollars") else None))
         for item in found.calls
     ]  # fmt: skip
-    columns = ("call", "case", "target", "role", "status", "activity", "model", "latency", "cost", "reason")
+    columns = ("call", "case", "target", "standing", "model", "latency", "cost")
     return Group(table(columns, rows, right=("latency", "cost")), cell(f"{len(rows)} of {found.total}"))
+
+
+def call_state(found: accounting_pb.Call) -> str:
+    """How a call stands: what it is doing, or how it ended and why; its role where it is no subject's."""
+    text = enum_name(accounting_pb.CallStatus.DESCRIPTOR, found.status) or ""
+    if found.HasField("activity"):
+        text = f"{found.activity.phase}, {found.activity.received_bytes} bytes"
+    if found.reason:
+        text += f": {found.reason}"
+    role = enum_name(accounting_pb.CallRole.DESCRIPTOR, found.role)
+    return text if role in (None, "subject") else f"{role}, {text}"
 
 
 def call(found: accounting_pb.Call) -> RenderableType:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
-from srbench_kit.values import Json
+if TYPE_CHECKING:
+    from srbench_kit.values import Json
 
 # C0 and C1 controls (escape sequences), separators that break lines, marks that reorder text, halves of surrogate pairs.
 _UNSAFE = "\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"

@@ -47,8 +47,9 @@ def encode(body: Json) -> bytes:
 
 
 def _plain(value: object) -> object:
+    """Ready JSON as values again, for the encoder that cannot take it as it is."""
     if isinstance(value, orjson.Fragment):
-        return json.loads(value.contents)
+        return json.loads(orjson.dumps(value))
     raise TypeError(f"not JSON: {type(value).__name__}")
 
 

@@ -60,10 +60,11 @@ class App:
         except ClientDisconnect:
             return Response(status_code=CLIENT_GONE)
         except Exception as error:  # the outermost frame of a request: a bug must still be answered
-            return answers.bug(error, f"{request.method} {request.url.path}")
+            return answers.bug(error, f"{request.method} {request.scope['path']}")
 
     async def _answer(self, request: Request) -> Response:
-        method, path = request.method, request.url.path.rstrip("/")
+        # Not `request.url`: it is built from the Host header, which a caller may fill with a path.
+        method, path = request.method, request.scope["path"].rstrip("/")
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.scope["headers"]]
         self.gate.check_browser(method, headers)
         if self.dashboard is not None and method in ("GET", "HEAD") and self.dashboard.has(path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from srbench_kit.auth import LOCAL, Actor, same_token
 from srbench_kit.errors import Forbidden, Unauthenticated
@@ -59,7 +58,7 @@ class Gate:
         if method in ("GET", "HEAD"):
             return
         origin = found.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and origin.partition("://")[2].lower() != host.lower():
             raise Forbidden("FOREIGN_ORIGIN", f"a page of {origin!r} may not change anything here", value=origin)
         if found.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise Forbidden("FOREIGN_ORIGIN", "a page of another site may not change anything here")

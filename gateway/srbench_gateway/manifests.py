@@ -6,10 +6,11 @@ from collections import OrderedDict
 
 import orjson
 from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import views
 from srbench_kit.auth import Actor
 from srbench_kit.values import Json
 
-from srbench_gateway import answers, views
+from srbench_gateway import answers
 from srbench_gateway.backends import Backends
 
 MAX_BYTES = 64 * 1024 * 1024

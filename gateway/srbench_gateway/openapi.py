@@ -14,6 +14,7 @@ from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import plan_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit.jsonview import enum_name, json_name
+from srbench_kit.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
 
 from srbench_gateway.params import Param
 from srbench_gateway.routes import MAX_ID_CHARS, PREFIX, Body, Route, Table
@@ -30,7 +31,6 @@ from srbench_gateway.schema import (
     record,
     ref,
 )
-from srbench_gateway.views import CALL_TEXTS, NULL_WHEN_EMPTY
 
 Properties = dict[str, Any]
 _MESSAGES: tuple[type[Message], ...] = (
@@ -168,13 +168,14 @@ def _apply_views(found: dict[str, Any]) -> None:
         provenance=record(sha256=TEXT, seed=INTEGER, selection=TEXT, sources=listed(ref("DatasetSource"))),
     )
     found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ANYTHING)
-    found["RunRow"] = derived("Run", manifest_summary={"const": True})
+    found["RunRow"] = derived("Run", manifest=ref("ManifestSummary"), manifest_summary={"const": True})
     found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
     found["CallRow"] = derived("Call", CALL_TEXTS)
     found["ManifestTarget"] = _manifest_target(found)
+    found["ManifestSummary"] = _manifest_summary(found)
     found["Error"] = _error()
-    for only_in_plans in ("Plan", "Target", "Price"):
-        del found[only_in_plans]
+    for never_shown in ("Plan", "Target", "Price", "ChatMessage"):
+        del found[never_shown]
 
 
 def _manifest_target(found: dict[str, Any]) -> Schema:
@@ -184,6 +185,14 @@ def _manifest_target(found: dict[str, Any]) -> Schema:
     price["properties"] = {**dict.fromkeys(kinds, NUMBER), "cache_write_1h": NUMBER}
     properties = {**found["Target"]["properties"], "prices": mapped(price)}
     return {"type": "object", "properties": properties, "required": ["id", "kind", "model"], "additionalProperties": False}
+
+
+def _manifest_summary(found: dict[str, Any]) -> Schema:
+    """The short members of a manifest, from the plan that was made of it."""
+    plan: Properties = {key: value for key, value in found["Plan"]["properties"].items() if key in SUMMARY}
+    summary = record(**plan, targets=listed(ref("ManifestTarget")), limits=ref("Limits"))
+    properties: Properties = summary["properties"]
+    return summary | {"properties": properties | {"dataset": record(sha256=TEXT, case_count=INTEGER)}}
 
 
 def _error() -> Schema:

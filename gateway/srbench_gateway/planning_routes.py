@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import views
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json, to_value
 from starlette.responses import Response
 
-from srbench_gateway import answers, views
+from srbench_gateway import answers
 from srbench_gateway.auth import check_operator
 from srbench_gateway.bodies import BIG_BYTES, kind_of
 from srbench_gateway.fields import fill, unknown

@@ -5,13 +5,12 @@ from __future__ import annotations
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import report_pb2, work_queue_service_pb2
-from srbench_kit import pages
-from srbench_kit.errors import InvalidInput
+from srbench_kit import pages, views
+from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.ids import uuid7_hex
 from srbench_kit.values import to_value
 from starlette.responses import Response
 
-from srbench_gateway import views
 from srbench_gateway.bodies import kind_of
 from srbench_gateway.evidence import download
 from srbench_gateway.fields import fill, unknown
@@ -53,7 +52,11 @@ async def runs(ask: Ask) -> Object:
 
 
 async def create_run(ask: Ask) -> Object:
-    run = await ask.planner(ask.plans.CreateRun, ask.body, START_TIMEOUT_S)
+    try:
+        run = await ask.planner(ask.plans.CreateRun, ask.body, START_TIMEOUT_S)
+    except Unreachable as error:
+        sentence = f"{error.message}; the run may have started: look at the list of runs before sending it again"
+        raise Unreachable(error.reason, sentence, idempotency_key=ask.body.idempotency_key) from None
     return await ask.manifests.complete(run, ask.actor)
 
 

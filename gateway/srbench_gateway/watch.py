@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import planner_service_pb2 as planner
+from srbench_kit import views
 from srbench_kit.auth import Actor
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
 from srbench_kit.values import Json
 from starlette.responses import Response, StreamingResponse
 
-from srbench_gateway import answers, views
+from srbench_gateway import answers
 from srbench_gateway.backends import Backends
 
 HEARTBEAT_S = 15.0

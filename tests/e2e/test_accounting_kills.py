@@ -43,10 +43,18 @@ class Planner(planner_service_pb2_grpc.PlannerServiceServicer, queue_rpc.WorkQue
             run_id=RUN, plan_sha256="p", limits=limits, targets=[target], cost_policy="require_priced"
         )
 
+    async def GetRun(self, request: planner_service_pb2.GetRunRequest, context: Any) -> planner_service_pb2.Run:
+        found = await self.GetRunContext(queue_pb.GetRunContextRequest(run_id=RUN), context)
+        plan = plan_pb2.Plan(plan_sha256="p", cost_policy=found.cost_policy, targets=found.targets, profile="quick")
+        plan.benchmark_weights["mmlu-pro"] = 1.0
+        return planner_service_pb2.Run(id=RUN, status="running", create_time=Timestamp(seconds=1), plan=plan)
+
     async def StreamPlanCases(
         self, request: planner_service_pb2.StreamPlanCasesRequest, context: Any
     ) -> AsyncIterator[planner_service_pb2.StreamPlanCasesResponse]:
-        cases = [plan_pb2.PlanCase(index=n, case_id=f"case-{n}", benchmark="mmlu-pro") for n in range(1000)]
+        cases = [
+            plan_pb2.PlanCase(index=n, case_id=f"case-{n}", benchmark="mmlu-pro", target_indexes=[0]) for n in range(1000)
+        ]
         yield planner_service_pb2.StreamPlanCasesResponse(cases=cases)
 
 
@@ -218,6 +226,10 @@ async def test_a_stop_drains_and_ends_well(process: Process) -> None:
     await process.start()
     spend, calls, outcomes = await recorded(process.address)
     check(acked, calls, outcomes, spend)
+    async with wire.channel(process.address, auth.service_metadata("gateway")) as channel:
+        report = await rpc.AccountingServiceStub(channel).GetReport(pb.GetReportRequest(run_id=RUN))
+    (row,) = report.summary.targets
+    assert (row.total, row.completed, row.correct, row.known_cost_picodollars) == (1000, 1, 1, COST)
 
 
 async def test_an_exposed_address_without_a_token_is_refused_with_a_reason(tmp_path: Path) -> None:

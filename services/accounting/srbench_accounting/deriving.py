@@ -8,11 +8,12 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 
-from srbench_accounting import report_convert
-from srbench_accounting.columns import CallColumns, OutcomeColumns
+from srbench_accounting import report_convert, report_input
+from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
 from srbench_accounting.derived import Derived, TargetDeriving
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.pricing import Price, PriceList
+from srbench_accounting.report import make_report
 from srbench_accounting.reservation import reserve_picodollars
 from srbench_accounting.settlement import Meter, Returned, Settlement, settle
 from srbench_accounting.usage import Usage
@@ -24,6 +25,7 @@ _DIALECTS = {
     target_pb2.USAGE_DIALECT_DEEPSEEK: Dialect.DEEPSEEK,
     target_pb2.USAGE_DIALECT_GEMINI: Dialect.GEMINI,
 }
+MAX_PLANS = 16
 
 
 class CoreTarget:
@@ -68,7 +70,10 @@ class CoreTarget:
 
 
 class CoreDeriving:
-    """The core as the service sees it."""
+    """The core as the service sees it. The columns of the last plans are kept, since a plan never changes."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, PlanColumns] = {}
 
     def target(self, target: target_pb2.Target) -> TargetDeriving:
         """The rules of one target, prepared once a run."""
@@ -82,7 +87,16 @@ class CoreDeriving:
         calls: CallColumns,
     ) -> report_pb2.Report:
         """The report of a run from its plan and facts."""
-        return report_convert.report(run, cases, outcomes, calls)
+        plan = self._plan(run.plan, cases)
+        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
+
+    def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        found = self._plans.get(plan.plan_sha256)
+        if found is None:
+            while len(self._plans) >= MAX_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            found = self._plans[plan.plan_sha256] = report_input.plan_columns(plan, cases)
+        return found
 
 
 def _price(price: usage_pb2.Price) -> Price:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
 
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit.crashpoints import ARMED, crashpoint
 from srbench_kit.db import GroupWriter
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
 
@@ -56,7 +57,9 @@ class Recorder:
         return acks
 
     async def _record(self, items: Sequence[Item]) -> list[pb.FactAck]:
+        _pass("before", items)
         recorded = await self._writer.run(lambda connection: self._ledger.record(connection, items))
+        _pass("after", items)
         self._vocabulary.learn(recorded.words)
         return recorded.acks
 
@@ -164,6 +167,13 @@ class FactStream:
             except SrBenchError as error:
                 return Refusal(error.reason, error.message)
         return Refusal("PLANNER_UNREACHABLE", f"the run {run_id!r} could not be kept")
+
+
+def _pass(side: str, items: Sequence[Item]) -> None:
+    """The crash points around a commit, one a fact: `accounting.before_dispatch`, `accounting.after_settle` and so on."""
+    if ARMED:
+        for item in items:
+            crashpoint(f"accounting.{side}_{item.fact.WhichOneof('fact')}")
 
 
 def _refused(fact: pb.Fact, reason: str, message: str) -> pb.FactAck:

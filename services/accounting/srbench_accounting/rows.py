@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import accounting_service_pb2 as pb
 
@@ -16,20 +17,12 @@ from srbench_accounting.vocabulary import clip
 
 RECEIPT_COLUMNS = tuple(column.name for column in schema.receipts.c if column.name != "call_id")
 OUTCOME_COLUMNS = tuple(column.name for column in schema.outcomes.c if column.name != "outcome_id")
-COST = RECEIPT_COLUMNS.index("cost")
-STATUS = RECEIPT_COLUMNS.index("status")
-SEGMENT = RECEIPT_COLUMNS.index("segment")
-EVIDENCE_DIGEST = RECEIPT_COLUMNS.index("evidence_sha256")
 _RECEIPT_WORDS = ("reason", "finish_reason", "response_model", "selected_model", "decision", "config_hash")
-_RECEIPT_HELD = (
-    *("status", "output_complete", "usage_final", "http_status", "start_time", "finish_time"),
-    *("ttft_ns", "latency_ns", "first_token_lag_ns"),
-)
+_RECEIPT_OPTIONAL = ("inference_call_count", "first_content_ns", "connect_ns")
 _OUTCOME_WORDS = ("reason", "answer_status", "grader_version")
-_OUTCOME_HELD = (
-    *("run_id", "cell", "token", "case_index", "target_index", "state", "correct", "score", "strict_format"),
-    *("output_limit", "start_time", "finish_time"),
-)
+
+
+M = TypeVar("M", bound=Message)
 
 
 class Words(Protocol):
@@ -149,20 +142,55 @@ def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
 
 
+def _receipt_rest(receipt: pb.Receipt) -> pb.Receipt:
+    """What no column holds. Built up, which takes a third of the time of a copy that is cleared."""
+    rest = pb.Receipt(
+        message=receipt.message,
+        usage_json=receipt.usage_json,
+        router_receipt_json=receipt.router_receipt_json,
+        received_bytes=receipt.received_bytes,
+        first_token_clock=receipt.first_token_clock,
+        content_chars=receipt.content_chars,
+        reasoning_chars=receipt.reasoning_chars,
+        session_id=receipt.session_id,
+    )
+    for name in _RECEIPT_OPTIONAL:
+        value = _present(receipt, name)
+        if value is not None:
+            setattr(rest, name, value)
+    return rest
+
+
+def _outcome_rest(outcome: pb.CellOutcome) -> pb.CellOutcome:
+    """What no column holds."""
+    rest = pb.CellOutcome(message=outcome.message)
+    if outcome.HasField("answer"):
+        rest.answer.CopyFrom(outcome.answer)
+    if outcome.HasField("details"):
+        rest.details.CopyFrom(outcome.details)
+    return rest
+
+
+def _take_words(message: M, rest: M, names: tuple[str, ...], words: Words) -> list[int | None]:
+    """The numbers of the words in the fields `names`; `rest` gets only those that the vocabulary has to clip."""
+    numbers: list[int | None] = []
+    for name in names:
+        text: str = getattr(message, name)
+        if not text:
+            numbers.append(None)
+            continue
+        numbers.append(words.number(text))
+        if clip(text) != text:
+            setattr(rest, name, text)
+    return numbers
+
+
 def receipt_row(
     receipt: pb.Receipt, *, dispatch_us: int, derived: Derived, evidence: Stored | None, words: Words
 ) -> ReceiptRow:
     """The row of a receipt and of what was derived from it."""
-    rest = pb.Receipt()
-    rest.CopyFrom(receipt)
-    for name in _RECEIPT_HELD:
-        rest.ClearField(name)  # type: ignore[arg-type]
-    numbers: list[int | None] = []
-    for name in _RECEIPT_WORDS:
-        text: str = getattr(receipt, name)
-        numbers.append(words.number(text))
-        if text and clip(text) == text:
-            rest.ClearField(name)  # type: ignore[arg-type]
+    rest = _receipt_rest(receipt)
+    numbers = _take_words(receipt, rest, _RECEIPT_WORDS, words)
     reason, finish_reason, model, selected_model, decision, config_hash = numbers
     return ReceiptRow(
         status=receipt.status,
@@ -222,16 +250,8 @@ def receipt_of(row: ReceiptRow, *, dispatch_us: int, words: Mapping[int | None, 
 
 def outcome_row(outcome: pb.CellOutcome, *, run_no: int, words: Words) -> OutcomeRow:
     """The row of an outcome."""
-    rest = pb.CellOutcome()
-    rest.CopyFrom(outcome)
-    for name in _OUTCOME_HELD:
-        rest.ClearField(name)  # type: ignore[arg-type]
-    numbers: list[int | None] = []
-    for name in _OUTCOME_WORDS:
-        text: str = getattr(outcome, name)
-        numbers.append(words.number(text))
-        if text and clip(text) == text:
-            rest.ClearField(name)  # type: ignore[arg-type]
+    rest = _outcome_rest(outcome)
+    numbers = _take_words(outcome, rest, _OUTCOME_WORDS, words)
     reason, answer_status, grader_version = numbers
     start_us = micros(outcome.start_time) if outcome.HasField("start_time") else None
     finish_us = micros(outcome.finish_time) if outcome.HasField("finish_time") else None

@@ -74,6 +74,6 @@ class InStatement:
         width = 1 << (len(items) - 1).bit_length()
         form = self._forms.get(width)
         if form is None:
-            binds = [sa.bindparam(f"item_{number}") for number in range(width)]
+            binds: list[sa.BindParameter[Any]] = [sa.bindparam(f"item_{number}") for number in range(width)]
             form = self._forms[width] = Statement(self._build(binds), self._dialect)
         return form.rows(connection, *before, *items, *[items[-1]] * (width - len(items)))

@@ -10,6 +10,7 @@ from typing import Protocol
 import zstandard
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_kit.completion import AnswerReader, Completion, Headers, header
+from srbench_kit.crashpoints import crashpoint
 
 from srbench_executor.coding import BadCoding, Decoder, decoder_for
 from srbench_executor.exchange import Abortable
@@ -112,6 +113,7 @@ class Call:
         self._decoder: Decoder | None = None
         self._exchange: Abortable | None = None
         self._chars = 0
+        self._body_cap = bounds.body_bytes
         self._deadline = self._loop.time() + bounds.total_s
         self._activity = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -164,11 +166,12 @@ class Call:
         self._activity = self._loop.time()
         if self._decoder is not None:
             try:
-                data = self._decoder.feed(data, self._bounds.body_bytes)
+                data = self._decoder.feed(data, self._body_cap)
             except BadCoding as error:
                 self.stop(Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error)))
                 return
         self.body.append(data)
+        crashpoint("executor.mid_stream")
         self._log.append(self._number, data)
         if self.first.content_ns is None:
             content, reasoning = self._read_dated(reader, data, arrival_ns, kernel, burst)
@@ -176,8 +179,8 @@ class Call:
             content, reasoning = reader.feed(data)
         if content or reasoning:
             self._watch(content, reasoning)
-        if self.body.size > self._bounds.body_bytes and not self.ended.done():
-            message = f"the answer is longer than {self._bounds.body_bytes} bytes"
+        if self.body.size > self._body_cap and not self.ended.done():
+            message = f"the answer is longer than {self._body_cap} bytes"
             self.stop(Cut(pb.CALL_STATUS_FAILED, "output_bytes_limit", message))
         elif reader.done:
             self._loop.call_soon(self._wait_for_end)
@@ -248,13 +251,13 @@ class Call:
 
     def _watch(self, content: list[str], reasoning: list[str]) -> None:
         bounds = self._bounds
-        for piece in (*content, *reasoning):
-            self._chars += len(piece)
-            if self._guard.push(piece):
-                message = f"the answer repeats itself with a period of at most {bounds.repetition_window} characters"
-                self.stop(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
-                return
-        if self._chars > bounds.max_output_chars:
+        pieces = content + reasoning if reasoning else content
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        self._chars += len(text)
+        if self._guard.push(text):
+            message = f"the answer repeats itself with a period of at most {bounds.repetition_window} characters"
+            self.stop(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
+        elif self._chars > bounds.max_output_chars:
             message = f"the answer is longer than {bounds.max_output_chars} characters"
             self.stop(Cut(pb.CALL_STATUS_COMPLETED, "output_chars", message))
 

@@ -15,13 +15,14 @@ from typing import Any
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
 from srbench_kit.completion import header
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
 from srbench_kit.values import Json
 
 from srbench_executor import receipts, request
 from srbench_executor.admission import retry_after_s, wait_s
 from srbench_executor.call import Call, CallBounds
-from srbench_executor.exchange import NotAccepted, Outgoing, Transport
+from srbench_executor.exchange import NotAccepted, Origin, Outgoing, Transport
 from srbench_executor.facts import FactStream
 from srbench_executor.pool import DirectTransport
 from srbench_executor.proxied import ProxiedTransport, proxy_for
@@ -52,10 +53,17 @@ class Transports:
     def __init__(self) -> None:
         self._direct = DirectTransport()
         self._proxied: dict[str, ProxiedTransport] = {}
+        self._chosen: dict[Origin, Transport] = {}
 
     def for_request(self, outgoing: Outgoing) -> Transport:
         """The transport that reaches where `outgoing` goes."""
-        proxy = proxy_for(outgoing.origin)
+        found = self._chosen.get(outgoing.origin)
+        if found is None:
+            found = self._chosen[outgoing.origin] = self._choose(outgoing.origin)
+        return found
+
+    def _choose(self, origin: Origin) -> Transport:
+        proxy = proxy_for(origin)
         if proxy is None:
             return self._direct
         if proxy not in self._proxied:
@@ -133,8 +141,10 @@ class Caller:
         """One offer of the call; with it the seconds after which the endpoint would take another."""
         offered = pb.Dispatch()
         offered.CopyFrom(dispatch)
-        offered.dispatch_time.GetCurrentTime()
+        offered.dispatch_time.FromNanoseconds(time.time_ns())
+        crashpoint("executor.before_dispatch")
         ack = await self._facts.record([pb.Fact(dispatch=offered)])
+        crashpoint("executor.after_dispatch")
         if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
             return _from_record(ack.known_call), None
         if ack.reason:
@@ -208,9 +218,12 @@ class Caller:
 
     async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
+        crashpoint("executor.before_receipt")
         if number is not None:
             self._spool.receipt(number, facts)
+        crashpoint("executor.before_settle")
         ack = await self._facts.record(facts)
+        crashpoint("executor.after_settle")
         if not ack.reason and number is not None:
             self._spool.acknowledged(number)
         if ack.reason == "STORAGE_FULL":

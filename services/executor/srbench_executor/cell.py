@@ -10,6 +10,7 @@ from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import wire
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import SrBenchError
 
 from srbench_executor.caller import Caller
@@ -46,11 +47,13 @@ class Cells:
         if verdict.state == queue_pb.CELL_STATE_QUEUED:
             await asyncio.sleep(HAND_BACK_S)
         else:
-            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict))])
+            crashpoint("executor.before_outcome")
+            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict, time.time_ns()))])
             if ack.reason == "OUTRUN_TOKEN":
                 return
             if ack.reason:
                 _log.error("accounting refused an outcome: %s (%s)", ack.message, ack.reason)
+        crashpoint("executor.before_complete")
         self._leasing.complete(queue_pb.Completion(lease=cell.ref, state=verdict.state, reason=verdict.reason))
 
     async def _verdict(self, cell: Cell) -> Verdict:

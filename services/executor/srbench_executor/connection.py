@@ -18,8 +18,10 @@ from srbench_kit.completion import Headers
 
 from srbench_executor.exchange import Listener, Origin
 from srbench_executor.tls import TlsError, TlsLayer
+from srbench_executor.urgent import UrgentReads
 
-SHORT_READ, LONG_READ = 128, 256 * 1024
+# Longer ones would be mapped and unmapped by the allocator each time.
+SHORT_READ, LONG_READ = 256, 64 * 1024
 MAX_HEAD_BYTES = 128 * 1024
 SO_TIMESTAMPING = getattr(socket, "SO_TIMESTAMPING", 37)
 # SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE
@@ -52,7 +54,12 @@ class Connection:
     """A connection that carries one exchange at a time; `release` gets it back when it may carry another."""
 
     def __init__(
-        self, sock: socket.socket, tls: TlsLayer | None, origin: Origin, release: Callable[[Connection], None]
+        self,
+        sock: socket.socket,
+        tls: TlsLayer | None,
+        origin: Origin,
+        release: Callable[[Connection], None],
+        urgent: UrgentReads,
     ) -> None:
         self.origin = origin
         self.idle_since = 0.0
@@ -62,6 +69,8 @@ class Connection:
         self._sock = sock
         self._tls = tls
         self._release = release
+        self._urgent = urgent
+        self._watched = False
         self._listener: Listener | None = None
         self._unsent: memoryview | None = None
         self._burst = 0
@@ -73,6 +82,8 @@ class Connection:
         """Writes `request`; the answer goes to `listener`."""
         self._listener = listener
         self._reset()
+        self._watched = True
+        self._urgent.watch(self._sock.fileno(), self._readable)
         data = self._tls.encrypt(request) if self._tls else request
         self._write(memoryview(data))
 
@@ -99,6 +110,7 @@ class Connection:
         if self.closed:
             return
         self.closed = True
+        self._unwatch()
         self._loop.remove_reader(self._sock.fileno())
         if self._unsent is not None:
             self._loop.remove_writer(self._sock.fileno())
@@ -155,14 +167,17 @@ class Connection:
                 self.keep_alive_s = max(0.0, float(number) - 1)
 
     def _readable(self) -> None:
+        self._urgent.look()
+        if self.closed:
+            return
         listener = self._listener
         if listener is None:
-            # Idle: the peer closed, or speaks unasked. Either way it can carry no request.
-            self.close()
+            # Idle: the peer closed, or speaks unasked; then it can carry no request. Or it was read out of turn just now.
+            self.usable()
             return
         self._burst += 1
         try:
-            if listener.wants_stamps and not self._read_stamped(listener):
+            if self._watched and not self._read_stamped(listener):
                 return
             data = self._sock.recv(LONG_READ)
         except BlockingIOError:
@@ -179,10 +194,17 @@ class Connection:
             now_ns = time.monotonic_ns()
             arrival_ns = kernel_arrival_ns(ancillary, now_ns)
             self._received(data, now_ns if arrival_ns is None else arrival_ns, arrival_ns is not None)
-            if len(data) < SHORT_READ or self._listener is not listener:
+            if self._listener is not listener:
                 return False
             if not listener.wants_stamps:
-                return True
+                self._unwatch()
+            if len(data) < SHORT_READ or not self._watched:
+                return len(data) == SHORT_READ
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._urgent.forget(self._sock.fileno())
 
     def _received(self, data: bytes, arrival_ns: int, kernel: bool) -> None:
         if not data:
@@ -239,6 +261,7 @@ class Connection:
 
     def _finish(self) -> None:
         listener, self._listener = self._listener, None
+        self._unwatch()
         trailers: Headers = self._trailers
         if self._keep_alive and self._unsent is None and not (self._tls and self._tls.ended):
             self._release(self)

@@ -12,6 +12,7 @@ from typing import Any
 from srbench_executor.connection import Connection, enable_stamps
 from srbench_executor.exchange import Abortable, Listener, NotAccepted, Origin, Outgoing
 from srbench_executor.tls import TlsError, TlsLayer
+from srbench_executor.urgent import UrgentReads
 
 # Common servers close an idle connection after 5 s or more. A request on a connection that is being closed may or may not
 # have been accepted, and then could not be sent again: so none older than this is used.
@@ -24,11 +25,17 @@ class DirectTransport:
     """A pool of connections per origin; the newest is used first."""
 
     def __init__(self) -> None:
+        self._urgent = UrgentReads()
         self._idle: dict[Origin, list[Connection]] = {}
+        # The kernel dates packets only while some socket asks for it, and takes a moment to begin: one always does.
+        self._asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        enable_stamps(self._asking)
         self._resolved: dict[tuple[str, int], tuple[float, list[_Address]]] = {}
 
     def start_now(self, outgoing: Outgoing, listener: Listener) -> Abortable | None:
         """See `Transport`."""
+        # A run of calls that begin together must not keep first tokens waiting either.
+        self._urgent.look()
         connection = self._take(outgoing.origin)
         if connection is not None:
             listener.on_connected(None)
@@ -49,6 +56,8 @@ class DirectTransport:
             for connection in connections:
                 connection.close()
         self._idle.clear()
+        self._asking.close()
+        self._urgent.close()
 
     def _take(self, origin: Origin) -> Connection | None:
         connections = self._idle.get(origin)
@@ -78,7 +87,7 @@ class DirectTransport:
                 if origin.scheme == "https":
                     tls = TlsLayer(origin.host)
                     await tls.handshake(sock)
-                return Connection(sock, tls, origin, self._release)
+                return Connection(sock, tls, origin, self._release, self._urgent)
         except (TlsError, OSError, asyncio.CancelledError) as error:
             if sock is not None:
                 sock.close()

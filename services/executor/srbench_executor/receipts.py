@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass
 
 import zstandard
-from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import target_pb2
 from srbench_kit.completion import Completion, dump_json
@@ -30,7 +30,7 @@ class Settlement:
 def not_accepted(reason: str, message: str, redactor: Redactor) -> Settlement:
     """The settlement of a call whose request was never written."""
     receipt = pb.Receipt(status=pb.CALL_STATUS_NOT_ACCEPTED, reason=reason, message=redactor.text(message))
-    receipt.finish_time.GetCurrentTime()
+    receipt.finish_time.FromNanoseconds(time.time_ns())
     return Settlement(receipt=receipt, evidence=b"", text="")
 
 
@@ -99,10 +99,7 @@ def _fill_from_answer(receipt: pb.Receipt, completion: Completion, redactor: Red
 def _fill_times(receipt: pb.Receipt, call: Call) -> None:
     if call.start_time_ns:
         receipt.start_time.FromNanoseconds(call.start_time_ns)
-        receipt.first_token_clock = ""
-    now = Timestamp()
-    now.GetCurrentTime()
-    receipt.finish_time.CopyFrom(now)
+    receipt.finish_time.FromNanoseconds(time.time_ns())
     if call.connect_ns is not None:
         receipt.connect_ns = call.connect_ns
     if call.sent_ns is None:
@@ -139,6 +136,8 @@ def compress_evidence(evidence: pb.Evidence) -> bytes:
 
 def known(redactor: Redactor, text: str) -> str:
     """`text` without the known secrets; unlike a message it may hold what merely looks like one."""
+    if redactor.empty:
+        return text
     data = text.encode()
     clean = redactor.data(data)
     return text if clean is data else clean.decode()
@@ -146,6 +145,8 @@ def known(redactor: Redactor, text: str) -> str:
 
 def leaks(redactor: Redactor, completion: Completion) -> bool:
     """Whether a secret, cut over several events, comes together again in the texts of an answer."""
+    if redactor.empty:
+        return False
     calls = "\n".join(f"{call.name}\n{call.arguments}" for call in completion.tool_calls)
     return any(known(redactor, text) != text for text in (completion.text, completion.reasoning, completion.refusal, calls))
 

@@ -57,8 +57,8 @@ def of_grade(grade: grader_pb.Grade) -> Verdict:
     return Verdict(state=queue_pb.CELL_STATE_DONE, grade=grade)
 
 
-def outcome(cell: Cell, verdict: Verdict) -> pb.CellOutcome:
-    """What accounting is told of a cell's end."""
+def outcome(cell: Cell, verdict: Verdict, now_ns: int) -> pb.CellOutcome:
+    """What accounting is told of a cell's end. `now_ns`: nanoseconds since 1970."""
     lease = cell.lease
     found = pb.CellOutcome(
         run_id=lease.run_id,
@@ -71,7 +71,7 @@ def outcome(cell: Cell, verdict: Verdict) -> pb.CellOutcome:
         message=verdict.message,
     )
     found.start_time.FromNanoseconds(int(cell.began * 1e9))
-    found.finish_time.GetCurrentTime()
+    found.finish_time.FromNanoseconds(now_ns)
     if verdict.grade is not None:
         _fill_grade(found, verdict.grade)
     elif verdict.quality_failure:

@@ -23,14 +23,14 @@ _MAX_LINES = 20_000
 
 _STRICT = re.compile(r"(?:answer:\s*)?(?:\(([A-Za-z])\)|([A-Za-z]))\.?", re.IGNORECASE)
 _ALONE = re.compile(
-    r"[\s>#*\-•+|\"'_(\[{]{0,12}"
-    r"(?P<word>(?:(?:the|final|correct|my)\s+){0,3}(?:answer|option|choice|letter)\s{0,3}[:=\-|]{0,2}\s{0,3})?"
+    r"[\s>#*\-•+|\"'_(\[{]{0,12}(?:\d{1,3}[.)]\s{1,3})?"
+    r"(?P<word>(?:(?:the|final|correct|my)\s+){0,3}(?:answer|option|choice|letter|(?:final|correct|selected)(?=:))\s{0,3}[:=\-|]{0,2}\s{0,3})?"
     r"[\s(\[{\"'<]{0,8}(?P<letter>[A-Za-z])[\s)\]}\"'>_|]{0,8}[.,!:;。]?[\s)\]}\"'|]{0,8}",
     re.IGNORECASE,
 )
 _LED = re.compile(
     r"[ \t>\-•]{0,6}(?:(?P<word>option|choice|alternative)\s+)?[(\[]?(?P<letter>[A-Za-z])"
-    r"(?P<mark>\)|\]|\.|:|,| -| –| —| it is)\s*\S",
+    r"(?P<mark>,? (?:because|since)| it is|\)|\]|\.|:|,| -| –| —)\s*\S",
     re.IGNORECASE,
 )
 _INITIALS = re.compile(r"[A-Z]\.\s*[A-Z]\.\s*[A-Z][a-z]|[A-Z]\.[A-Za-z]")
@@ -40,6 +40,7 @@ _SPECIES = re.compile(
     r"|pertussis|fragilis|jejuni|perfringens|tetani|neoformans|rerio|gallopavo|faecalis|histolytica|baumannii|fumigatus|"
     r"trachomatis|dubliniensis|duodenalis|lamblia|influenzae|pylori|discoideum|bassiana|carolinensis)\b"
 )
+_OR = re.compile(r"\W{0,8}(?:or|and|oder|ou|或|和)\W{0,8}", re.IGNORECASE)
 _BLANK = re.compile(r"[\W_]*")
 _SAME_STATEMENT = re.compile(
     r"[\W_]{0,8}(?:or|and|/)[\W_]{0,4}(?:(?:maybe|possibly|perhaps|the|final|my)\s+){0,3}\\?", re.IGNORECASE
@@ -103,18 +104,27 @@ def read_choice(text: str, options: int = DEFAULT_OPTIONS) -> Choice:
     if not lines:
         return _NOTHING
     last = _ALONE.fullmatch(lines[-1])
-    if last:
-        # Bare letters one below the other are a list, not a choice.
-        before = _ALONE.fullmatch(lines[-2]) if len(lines) > 1 and not last["word"] else None
-        letters = {match["letter"].upper() for match in (before, last) if match}
-        return _choice(tuple(sorted(letters)), options)
+    if last and not last["word"]:
+        return _bare(lines, last["letter"].upper(), options)
     stated = _last_statement(shown, options)
     if stated is not None:
         return _choice(stated, options)
+    if last:
+        return _choice((last["letter"].upper(),), options)
     first = _ALONE.fullmatch(lines[0])
     if first:
         return _choice((first["letter"].upper(),), options)
     return _weak(shown, lines, options)
+
+
+def _bare(lines: list[str], letter: str, options: int) -> Choice:
+    """A last line that is only a letter. Bare letters one below the other are a list, not a choice."""
+    if len(lines) < 2:
+        return _choice((letter,), options)
+    if _OR.fullmatch(lines[-2]):
+        return _SEVERAL
+    before = _ALONE.fullmatch(lines[-2])
+    return _choice(tuple(dict.fromkeys((before["letter"].upper(), letter))) if before else (letter,), options)
 
 
 def _choice(letters: tuple[str, ...], options: int) -> Choice:

@@ -6,9 +6,9 @@ import re
 
 # Judging looks at no more than this from the end: a bound on time for hostile outputs. Ordinary limits on output
 # (131,072 characters) lie far below it.
-MAX_CHARS = 1_000_000
+MAX_CHARS = 400_000
 
-_TAG = re.compile(r"<(/?)(?:think|thinking)>|\[(/?)THINK\]", re.IGNORECASE)
+_TAG = re.compile(r"[<◁](/?)(?:think|thinking)[>▷]|\[(/?)THINK\]", re.IGNORECASE)
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 
 

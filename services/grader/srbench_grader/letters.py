@@ -36,7 +36,7 @@ _RUN = re.compile(r"[A-Z]{2,26}(?![A-Za-z0-9_])")
 _CLOSE = re.compile(r"[\"'_|)}\]>]{0,8}")
 _ALTERNATIVE = re.compile(
     r"""(?P<gap>["'\s_|)}\]>({]{0,10})
-    (?P<separator>(?:,\s*)?(?:and\s*/\s*or|and|or|und|oder|ou|et|o|y|e|of|eller|и|или|nor|vs\.?|versus)\b|[,;/&|、]|或者?|和|또는|)
+    (?P<separator>[.;,]\s*(?:or|alternatively|possibly|maybe|perhaps)\b,?|(?:,\s*)?(?:and\s*/\s*or|and|or|und|oder|ou|et|o|y|e|of|eller|и|или|nor|vs\.?|versus)\b|[,;/&|、–—]|或者?|和|또는|)
     [\s{}]{0,6}(?:(?:maybe|possibly|perhaps|probably|potentially|also|even|else|either|the|option|choice|answer|letter)\b\s{0,4}){0,3}
     ["'\s_({\[]{0,6}""",
     re.IGNORECASE | re.VERBOSE,
@@ -55,9 +55,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _CONTINUATIONS = frozenset(
     re.findall(
         r"\w+",
-        """because since as which due for given based according from by that this it so with and or but after when if in
-        on at per thanks i we not rather instead where therefore thus hence here then while although though weil denn da porque
-        pues car parce puisque omdat perché poiché""",
+        """because since as which due for given based according from by that this it so with and or but after
+        when if in on at per thanks i we not rather instead where therefore thus hence here then while
+        although though weil denn da porque pues car parce puisque omdat perché poiché""",
     )
 )
 
@@ -117,8 +117,8 @@ def _further(text: str, end: int) -> int | None:
         return None
     letter = text[match.end()]
     if not match["separator"]:
-        # "A B": only capitals side by side on one line, and no "(" in between, as in "F (x)".
-        if letter.islower() or match["gap"].strip(" \t") or not match["gap"] or "\n" in match[0]:
+        # "A B", "(A)(B)", "A|B": only capitals side by side on one line.
+        if letter.islower() or not match["gap"] or "\n" in match[0]:
             return None
         if not text[end - 1].isupper():
             return None
@@ -145,6 +145,8 @@ def _ends(text: str, end: int, letter: str, bracketed: bool, after_colon: bool) 
     after = text[position + 1 : position + 2]
     if following == ".":
         return (bracketed or not (after.isalpha() and after.isascii())) and not (article and after.strip() != "")
+    if following == "!" and after == "?":
+        return False
     if following in ",;:!。、…":
         return not article and not (letter == "I" and following == "," and not bracketed)
     if following == "-":

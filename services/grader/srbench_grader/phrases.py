@@ -19,7 +19,7 @@ ENGLISH_LINK = re.compile(
     (?:\s*\([^()\n]{0,40}\))?
     (?:\s+(?:to|for|of|in|here|that|i|we)\b[^.:;,\n?!]{0,80}?)?
     ["'_)\]|]{0,4}\s{0,4}
-    (?P<link>:+|=>?(?!=)|-+>|→|-(?=\s)|–|—|\b(?:is|was|would\s(?:then\s)?be|should\sbe|must\sbe|will\sbe|has\sto\sbe|remains)\b\s?:?)
+    (?P<link>:+|=>?(?!=)|-+>|→|-(?=\s)|–|—|'s\b|\b(?:is|was|would\s(?:then\s)?be|should\sbe|must\sbe|will\sbe|has\sto\sbe|remains)\b\s?:?)
     \s{0,8}"""
     + _ADVERB,
     _FLAGS,
@@ -27,7 +27,7 @@ ENGLISH_LINK = re.compile(
 FOREIGN_LINK = re.compile(
     r"""\w{0,3}(?:\s+\w{1,14}){0,2}?["'_)\]|]{0,4}\s{0,4}
     (?P<link>:+|=>?|-+>|→|-(?=\s)|–|—
-      |\b(?:ist|lautet|est|es|é|è|e|sera|será|sarà|är|er|on|jest|to|là|adalah|это|является|είναι|هو|هي|है)\b\s?:?)
+      |\b(?:ist|lautet|is|est|es|é|è|e|sera|será|sarà|är|er|on|jest|to|là|adalah|это|является|είναι|هو|هي|है)\b\s?:?)
     \s{0,8}
     (?:(?:la|le|el|il|die|der|das|den|det|de|a|o|l'|lettre|letra|lettera|buchstabe|opción|opcion|opção|opzione|option
       |alternativa|chữ)\s+){0,2}""",
@@ -50,6 +50,7 @@ KEYWORDS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("ans.", re.compile(r"(?P<link>)\s{0,8}"), "answer"),
     ("solution", ENGLISH_LINK, "answer"),
     ("boxed", re.compile(r"(?P<link>)\s{0,4}"), "boxed"),
+    ("fbox", re.compile(r"(?P<link>)\s{0,4}"), "boxed"),
     ("option", ENGLISH_LINK, "option"),
     ("choice", ENGLISH_LINK, "option"),
     ("alternative", ENGLISH_LINK, "option"),

@@ -192,3 +192,16 @@ def refused_parameter(error: Any, sentence: str) -> str:
         ):
             return word
     return ""
+
+
+def refusal_reason(status: int) -> str:
+    """The reason for an HTTP status that is not a success; any number has one."""
+    match status:
+        case 401 | 403:
+            return "auth_refused"
+        case 429:
+            return "rate_limited"
+        case 503 | 529:
+            return "overloaded"
+        case _:
+            return "http_error"

@@ -18,6 +18,7 @@ from srbench_kit.chatparts import (
     error_sentence,
     kind_of,
     merge_usage,
+    refusal_reason,
     refused_parameter,
     split_thinking,
     well_formed,
@@ -29,7 +30,8 @@ Headers = Sequence[tuple[str, str]]
 
 LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
 FILTER_REASONS = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content"})
-RECEIPT_FIELDS = ("x_vsr_model_usage", "vsr_model_usage")
+RECEIPT_HEADER = "x-vsr-model-usage"
+RECEIPT_FIELD, RECEIPT_FIELD_SHORT = "x_vsr_model_usage", "vsr_model_usage"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,12 +114,11 @@ def content_type(headers: Headers) -> str:
     return value.partition(";")[0].strip().lower()
 
 
-def header(headers: Headers, *names: str) -> str:
-    """The last value of the first of `names` that occurs; empty when none does. Names are in lower case."""
-    for name in names:
-        for key, value in reversed(headers):
-            if key == name:
-                return value
+def header(headers: Headers, name: str) -> str:
+    """The last value of a header; empty when there is none. Names are in lower case."""
+    for key, value in reversed(headers):
+        if key == name:
+            return value
     return ""
 
 
@@ -218,34 +219,42 @@ class AnswerReader:
     def _read(self, events: Iterable[SseEvent]) -> tuple[list[str], list[str]]:
         answer = self._answer
         content_from, reasoning_from = len(answer.content), len(answer.reasoning)
-        for event in events:
+        for name, data in events:
             if answer.done:
                 break
             self._event_count += 1
-            self._read_event(event)
+            if name or data[:1] != b"{":
+                self._read_event(name, data)
+                continue
+            try:
+                value = orjson.loads(data)
+            except orjson.JSONDecodeError:
+                self._read_event(name, data)
+            else:
+                self._read_object(value)
         return answer.content[content_from:], answer.reasoning[reasoning_from:]
 
-    def _read_event(self, event: SseEvent) -> None:
-        answer, data = self._answer, event.data
-        # The shortest JSON object of a chunk is longer than any spelling of the marker with spaces that was ever seen.
-        if len(data) < 32 and data.strip() == b"[DONE]":
+    def _read_event(self, name: str, data: bytes) -> None:
+        """Reads an event that is not simply a chunk."""
+        answer = self._answer
+        if data.strip() == b"[DONE]":
             answer.done = True
             return
         where = f"event {self._event_count} of the stream"
         try:
             value = load_json(data)
         except (ValueError, RecursionError):
-            if event.name == "error":
+            if name == "error":
                 answer.fail("upstream_error", error_sentence(data.decode("utf-8", "replace")))
             elif data.strip() and not self._ending:
                 # A last event without its blank line that is no JSON is just where the stream was cut.
                 answer.fail("protocol_error", f"{where} is not JSON")
             return
         if isinstance(value, dict):
-            if event.name == "error" and not value.get("error"):
+            if name == "error" and not value.get("error"):
                 answer.fail("upstream_error", error_sentence(value))
             self._read_object(value)
-        elif event.name == "error":
+        elif name == "error":
             answer.fail("upstream_error", error_sentence(value))
         else:
             answer.fail("protocol_error", f"{where} is {kind_of(value)}, not a JSON object")
@@ -255,14 +264,14 @@ class AnswerReader:
         if value.get("error"):
             answer.fail("upstream_error", error_sentence(value["error"]) or "the endpoint reported an error without words")
         model = value.get("model")
-        if model and isinstance(model, str):
+        if model and model != answer.model and isinstance(model, str):
             answer.model = model
         usage = value.get("usage")
         if usage and isinstance(usage, dict):
             answer.usage = merge_usage(answer.usage or {}, usage)
-        for name in RECEIPT_FIELDS:
-            if value.get(name) is not None:
-                answer.receipt = _dump_outside(value[name])
+        if RECEIPT_FIELD in value or RECEIPT_FIELD_SHORT in value:
+            receipt = value.get(RECEIPT_FIELD) or value.get(RECEIPT_FIELD_SHORT)
+            answer.receipt = _dump_outside(receipt) if receipt is not None else answer.receipt
         choices = value.get("choices")
         if isinstance(choices, list):
             for choice in choices:
@@ -384,9 +393,9 @@ class AnswerReader:
         content = well_formed("".join(answer.content))
         text, thinking = split_thinking(content)
         reasoning = well_formed("".join(answer.reasoning))
-        every = [*self._headers, *trailers]
-        receipt = header(trailers, "x-vsr-model-usage").encode("latin-1", "replace") or answer.receipt
-        receipt = receipt or header(self._headers, "x-vsr-model-usage").encode("latin-1", "replace")
+        every = dict(self._headers) | dict(trailers)
+        receipt = header(trailers, RECEIPT_HEADER).encode("latin-1", "replace") or answer.receipt
+        receipt = receipt or every.get(RECEIPT_HEADER, "").encode("latin-1", "replace")
         ended = self._kind in ("sse", "json") and (answer.done or (clean_end and self.terminal))
         return Completion(
             reason=answer.reason,
@@ -402,26 +411,13 @@ class AnswerReader:
             usage=answer.usage,
             usage_final=ended and answer.reason in ("", "content_filter"),
             router_receipt=receipt,
-            selected_model=header(every, "x-vsr-selected-model"),
-            decision=header(every, "x-vsr-selected-decision"),
-            config_hash=header(every, "x-sr-bench-config-hash", "x-vsr-config-hash"),
-            inference_call_count=_count(header(every, "x-vsr-inference-call-count")),
+            selected_model=every.get("x-vsr-selected-model", ""),
+            decision=every.get("x-vsr-selected-decision", ""),
+            config_hash=every.get("x-sr-bench-config-hash") or every.get("x-vsr-config-hash", ""),
+            inference_call_count=_count(every.get("x-vsr-inference-call-count", "")),
             content_chars=len(content) + len(reasoning),
             reasoning_chars=len(reasoning) + len(thinking),
         )
-
-
-def refusal_reason(status: int) -> str:
-    """The reason for an HTTP status that is not a success; any number has one."""
-    match status:
-        case 401 | 403:
-            return "auth_refused"
-        case 429:
-            return "rate_limited"
-        case 503 | 529:
-            return "overloaded"
-        case _:
-            return "http_error"
 
 
 def _dump_outside(value: Any) -> bytes:

@@ -29,6 +29,11 @@ class Redactor:
         self._texts = sorted(forms, key=len, reverse=True)
         self._bytes = [form.encode() for form in self._texts]
 
+    @property
+    def empty(self) -> bool:
+        """Whether it knows no secret at all."""
+        return not self._bytes
+
     def text(self, text: str) -> str:
         """`text` without secrets, nor anything that looks like one."""
         for form in self._texts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,11 +16,20 @@ from grpc_reflection.v1alpha import reflection
 from srbench_kit import settings
 from srbench_kit.auth import AuthInterceptor
 from srbench_kit.errors import InvalidInput
-from srbench_kit.hosts import is_loopback as is_loopback
 from srbench_kit.wire import SERVER_OPTIONS, ErrorInterceptor
 
 DRAIN_S = 10.0
 _log = logging.getLogger(__name__)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is reachable from this machine only."""
+    if host == "localhost" or host.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def check_exposure(address: str, token: str) -> None:
@@ -84,8 +94,9 @@ async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grac
     """
     stopped = stop_event()
     await server.start()
-    socket = server.address.startswith("unix:")
-    shown = server.address if socket else f"{server.address.rpartition(':')[0]}:{server.port}"
+    # gRPC gives 1 as the port of a Unix socket.
+    unix = server.address.startswith("unix:")
+    shown = server.address if unix else f"{server.address.rpartition(':')[0]}:{server.port}"
     print(f"listening {shown}", flush=True)
     tasks = [asyncio.ensure_future(task) for task in background]
     waiter = asyncio.ensure_future(stopped.wait())

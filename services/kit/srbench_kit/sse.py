@@ -6,17 +6,14 @@ servers that forget it are common and the bytes are there. Linear: no byte is lo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 BOM = b"\xef\xbb\xbf"
 _LF, _ENDS = 0x0A, b"\r\n"
 
 
-class SseEvent(NamedTuple):
-    """One event: its `event` field (empty when none was given) and its data lines joined by LF."""
-
-    name: str
-    data: bytes
+# One event: its `event` field, empty when none was given, and its data lines joined by LF.
+SseEvent: TypeAlias = tuple[str, bytes]
 
 
 class SseParser:
@@ -45,6 +42,9 @@ class SseParser:
                 data = data[1:]
         if not data:
             return []
+        between = self._started and not self._pending and not self._data and not self._name
+        if between and data.endswith(b"\n\n") and b"\r" not in data:
+            return self._read_blocks(data)
         # For bytes this splits at LF, CRLF and CR and at nothing else (no U+2028, no form feed).
         lines = data.splitlines()
         last = data[-1]
@@ -64,6 +64,20 @@ class SseParser:
         self._pending = []
         return self._read(lines)
 
+    def _read_blocks(self, data: bytes) -> list[SseEvent]:
+        """The events of whole blocks with LF line ends; most are one data line, which needs no taking apart."""
+        if data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
+            return [("", data[6:-2])]
+        events: list[SseEvent] = []
+        blocks = data.split(b"\n\n")
+        blocks.pop()
+        for block in blocks:
+            if block.startswith(b"data: ") and b"\n" not in block:
+                events.append(("", block[6:]))
+            else:
+                events += self._read([*block.split(b"\n"), b""])
+        return events
+
     def _read(self, lines: list[bytes]) -> list[SseEvent]:
         events: list[SseEvent] = []
         if not self._started:
@@ -73,7 +87,7 @@ class SseParser:
         for line in lines:
             if not line:
                 if held:
-                    events.append(SseEvent(name, held[0] if len(held) == 1 else b"\n".join(held)))
+                    events.append((name, held[0] if len(held) == 1 else b"\n".join(held)))
                     held = []
                 name = ""
             elif line.startswith(b"data:"):

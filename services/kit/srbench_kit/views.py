@@ -40,6 +40,11 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
 }
 # What lists leave out of a call: texts, and what is as large as they are.
 CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
+# What lists say of a manifest.
+SUMMARY = (
+    *("version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling"),
+    *("benchmark_weights", "adapter_versions", "plan_sha256", "case_sha256", "custom_subset"),
+)
 _MICRO = 10**6
 
 
@@ -166,10 +171,8 @@ def plan_checked(message: plan_pb2.Plan) -> Object:
 
 def plan_summary(message: plan_pb2.Plan) -> Object:
     """What a list says of a run's manifest: the short members of it, under their own names."""
-    keys = ["version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling"]
-    keys += ["benchmark_weights", "adapter_versions", "plan_sha256", "case_sha256", "custom_subset"]
     shown = to_json(message)
-    summary: Object = {key: shown[key] for key in keys}
+    summary: Object = {key: shown[key] for key in SUMMARY}
     summary["targets"] = [target(item) for item in message.targets]
     summary["limits"] = shown["limits"]
     if message.dataset_sha256:

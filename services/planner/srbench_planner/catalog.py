@@ -58,11 +58,6 @@ class Catalog:
             )
         return spec
 
-    def position(self, benchmark: str) -> int:
-        """Where a benchmark stands in the catalog; unknown ones stand last."""
-        ids = [spec.id for spec in self.benchmarks]
-        return ids.index(benchmark) if benchmark in ids else len(ids)
-
     def totals(self) -> dict[Profile, int]:
         """Cases of each profile over the benchmarks."""
         return {profile: sum(spec.counts.of(profile) for spec in self.benchmarks) for profile in PROFILES}

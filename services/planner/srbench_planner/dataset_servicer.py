@@ -35,7 +35,9 @@ class DatasetServicer(rpc.PlannerServiceServicer):
     async def CreateDatasetPreparation(
         self, request: pb.CreateDatasetPreparationRequest, context: Context
     ) -> pb.DatasetPreparation:
-        if request.source_path and not auth.actor(context).sees_all:
+        # `<package>:` names what is installed; anything else reads this machine's files.
+        is_file = request.source_path != "" and not request.source_path.endswith(":")
+        if is_file and not auth.actor(context).sees_all:
             raise Forbidden(
                 "LOCAL_PATH_FORBIDDEN", "only administrators and local callers may name a file on the planner's machine"
             )

@@ -85,16 +85,20 @@ def too_many_rows(name: str) -> InvalidInput:
 
 
 def make_private(path: Path) -> None:
-    """Makes a directory that only its owner may enter, and those above it."""
+    """Makes a directory that only its owner may enter; missing ones above it are made, too."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Writes a new file that only its owner may read; durable on return."""
+    """Writes a new file that only its owner may read; durable on return, gone when that fails."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            path.unlink()
+            raise
 
 
 def sync_directory(path: Path) -> None:

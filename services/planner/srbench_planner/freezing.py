@@ -143,10 +143,10 @@ def _where(row: Row) -> str:
 def _bad_rows(name: str, problems: list[tuple[str, str, str]], total: int) -> InvalidInput:
     shown = "; ".join(f"{where}: {message}" for where, message, _ in problems[:MAX_SHOWN])
     more = f"; and {len(problems) - MAX_SHOWN} more" if len(problems) > MAX_SHOWN else ""
-    verb = "row is" if len(problems) == 1 else "rows are"
+    verb = "is" if len(problems) == 1 else "are"
     return InvalidInput(
         "BAD_ROW",
-        f"{name}: {len(problems)} of {total} {verb} bad: {shown}{more}",
+        f"{name}: {len(problems)} of {total} rows {verb} bad: {shown}{more}",
         field=problems[0][2],
         row=problems[0][0],
         bad_rows=len(problems),

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from srbench_kit.crashpoints import crashpoint
 from srbench_kit.db import GroupWriter
 from srbench_kit.values import Json
 
@@ -73,7 +74,9 @@ class Journal:
             run.changed = set()
             rows.extend(_cell_row(run, cell) for cell in changed)
         try:
+            crashpoint("planner.before_save")
             await self._writer.run(_save(rows, events, updates, list(ending)))
+            crashpoint("planner.after_save")
         except BaseException:
             for run, changed in touched:
                 run.changed |= changed

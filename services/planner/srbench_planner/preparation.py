@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from srbench_kit.db import storage_error
 from srbench_kit.documents import load_json
-from srbench_kit.errors import InvalidInput, NotFound, SrBenchError
+from srbench_kit.errors import Conflict, NotFound, SrBenchError
 from srbench_kit.ids import prefixed, uuid7_hex
 from srbench_kit.values import Json
 
@@ -97,16 +99,19 @@ class PreparationJobs:
         """Starts a job, or gives the one that is doing the same, or has done it while its dataset exists.
 
         `request` comes from `prepare.check_request`. A job over a file given by hand is repeated once it has ended: the
-        file may have changed.
+        file may have changed. Raises: `Exhausted` (`STORAGE_FULL`), `Conflict` (`STOPPING`).
         """
         if self._closing:
-            raise InvalidInput("STOPPING", "the planner is stopping; ask again when it is back")
+            raise Conflict("STOPPING", "the planner is stopping; ask again when it is back")
         for job in self.list():
             if job.request == request and (job.status in ACTIVE or self._still_good(job)):
                 return job
         now = self._clock()
         job = Job(id=prefixed("prep"), request=request, create_time_s=now, update_time_s=now)
-        self._keep(job)
+        try:
+            self._keep(job)
+        except OSError as error:
+            raise storage_error(error) or error from error
         self._tasks[job.id] = asyncio.create_task(self._carry_out(job.id))
         return job
 
@@ -166,7 +171,13 @@ class PreparationJobs:
         self._jobs[job.id] = job
 
     def _change(self, job_id: str, **changes: Any) -> None:
-        self._keep(replace(self._jobs[job_id], update_time_s=self._clock(), **changes))
+        """Keeps a step. On a disk that takes no more it is shown all the same; after a restart the job is `INTERRUPTED`."""
+        job = replace(self._jobs[job_id], update_time_s=self._clock(), **changes)
+        try:
+            self._keep(job)
+        except OSError as error:
+            _log.error("preparation %s could not be written: %s", job_id, error)
+            self._jobs[job_id] = job
 
     def _advance(self, job_id: str, said: dict[str, Any]) -> None:
         """Takes in a step: a new phase durably, more bytes of the same one in memory."""
@@ -194,30 +205,33 @@ class PreparationJobs:
         except OSError as error:
             self._fail(job_id, "WORKER_FAILED", f"the preparing process could not be run: {error.strerror}")
         finally:
+            if self._jobs[job_id].status in ACTIVE:
+                # An error nobody foresaw: it is logged with its traceback, and the job does not hang.
+                self._fail(job_id, "WORKER_FAILED", "the preparing process could not be followed; the log has the details")
             self._tasks.pop(job_id, None)
 
     async def _run_worker(self, job_id: str) -> None:
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "srbench_planner.prepare_worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+        # Not asyncio's subprocess: uvloop's forks, and its pipe to a worker was seen closed before the first write.
+        asked = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
+        worker = subprocess.Popen(  # noqa: ASYNC220 - starting takes a millisecond, and pipes are read in threads
+            [sys.executable, "-m", "srbench_planner.prepare_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        assert worker.stdin is not None, "a pipe was asked for"
         try:
+            # A line is shorter than a pipe's buffer; the open pipe tells the worker that we live.
+            worker.stdin.write(json.dumps(asked).encode() + b"\n")
+            worker.stdin.flush()
             await self._follow(job_id, worker)
         finally:
             _end(worker)
-            await worker.wait()
+            await asyncio.to_thread(worker.communicate)
 
-    async def _follow(self, job_id: str, worker: asyncio.subprocess.Process) -> None:
-        if worker.stdin is None or worker.stdout is None:
-            raise AssertionError("both pipes were asked for")
-        asked: dict[str, Json] = {"store": str(self._store), "request": self._jobs[job_id].request.to_json()}
-        worker.stdin.write(json.dumps(asked).encode() + b"\n")
-        await worker.stdin.drain()
-        async for line in worker.stdout:
+    async def _follow(self, job_id: str, worker: subprocess.Popen[bytes]) -> None:
+        assert worker.stdout is not None, "a pipe was asked for"
+        while line := await asyncio.to_thread(worker.stdout.readline):
             said = json.loads(line)
             if "dataset_id" in said:
                 total = self._jobs[job_id].total_count
@@ -234,12 +248,12 @@ class PreparationJobs:
             else:
                 self._advance(job_id, said)
         if self._jobs[job_id].status in ACTIVE:
-            code = await worker.wait()
+            code = await asyncio.to_thread(worker.wait)
             self._fail(job_id, "WORKER_FAILED", f"the preparing process ended with {code} and said nothing more")
 
 
-def _end(worker: asyncio.subprocess.Process) -> None:
+def _end(worker: subprocess.Popen[bytes]) -> None:
     """Ends the worker and what it started."""
-    if worker.returncode is None:
+    if worker.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(worker.pid, signal.SIGKILL)

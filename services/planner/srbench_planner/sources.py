@@ -49,7 +49,9 @@ class Fetched:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return self.files[0][0] if len(self.files) == 1 else self.url
+        if len(self.files) == 1:
+            return self.files[0][0]
+        return str(self.files[0][1].parent) if self.url == LOCAL else self.url
 
     def record(self, normalizer: str) -> SourceRecord:
         """What a dataset keeps of it; hashes every file."""

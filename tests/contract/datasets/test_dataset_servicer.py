@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from grpc import aio
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth, wire
+from srbench_kit.errors import Exhausted
 from srbench_kit.serving import Server
 from srbench_kit.values import from_value
 from srbench_planner import catalog
@@ -145,7 +145,7 @@ async def test_the_same_request_gives_the_same_job(planner: Planner, stub: Any, 
         ("nothing", {"benchmarks": ["mmlu-pro"]}, "SOURCE_NOT_FOUND", "the hub has no data/test-00000"),
         ("git", {"benchmarks": ["arc-agi-2"]}, "SOURCE_UNREACHABLE", "git fetch failed"),
         ("rows", {"benchmarks": ["mmlu-pro"]}, "BAD_ROW", "answer is 'Z'; expected a letter from A to B"),
-        ("rows", {"benchmarks": ["mmlu-pro"], "limit": 1}, "BAD_ROW", "1 of 2 row is bad"),
+        ("rows", {"benchmarks": ["mmlu-pro"], "limit": 1}, "BAD_ROW", "1 of 2 rows is bad"),
         ("few", {"benchmarks": ["mmlu-pro"]}, "TOO_FEW_CASES", "needs 500 cases, the source has 1 in all"),
         ("none", {"benchmarks": ["mmlu-pro"]}, "NO_SUCH_FILE", "does not exist on the planner's machine"),
     ],
@@ -280,6 +280,19 @@ async def test_a_job_that_a_killed_planner_left_is_failed_at_the_next_start(tmp_
     await jobs.close()
 
 
+async def test_a_disk_that_takes_no_job_is_said_to_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path))
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Exhausted) as caught:
+        await jobs.create(check_request(KNOWN, benchmarks=["arc-agi-2"]))
+    assert (caught.value.reason, jobs.list()) == ("STORAGE_FULL", [])
+    assert list((tmp_path / "dataset-preparations").iterdir()) == []
+
+
 async def test_files_of_other_versions_are_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "dataset-preparations"
     folder.mkdir()
@@ -293,9 +306,9 @@ async def test_the_loop_stays_free_while_a_large_set_is_prepared(planner: Planne
     write_mmlu_pro(tmp_path / "m.parquet", seed=2, rows_per_category=180)
     asked = {"benchmarks": ["mmlu-pro"], "source_path": str(tmp_path / "m.parquet"), "revision": "r"}
     job = await stub.CreateDatasetPreparation(pb.CreateDatasetPreparationRequest(profile="standard", **asked))
-    calls, began = 0, time.monotonic()
+    calls = 0
     while planner.jobs.get(job.id).status in ("queued", "running"):
         await stub.GetCatalog(pb.GetCatalogRequest())
         calls += 1
     assert planner.jobs.get(job.id).status == "completed"
-    assert calls / (time.monotonic() - began) > 50
+    assert calls > 20

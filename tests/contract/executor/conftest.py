@@ -8,7 +8,8 @@ import hashlib
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +40,7 @@ from srbench.v1.work_queue_service_pb2_grpc import (
 from srbench_executor import receipts, request
 from srbench_executor.call import Call, CallBounds
 from srbench_executor.caller import Transports
+from srbench_executor.connection import enable_stamps, kernel_arrival_ns
 from srbench_executor.exchange import NotAccepted
 from srbench_executor.facts import FactStream
 from srbench_executor.grading import GradeStream
@@ -75,6 +77,7 @@ class Upstream:
         self.requests: list[tuple[bytes, bytes]] = []
         self.connections = 0
         self.open_connections = 0
+        self.late_ms = 0.0
         self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -141,12 +144,16 @@ class Upstream:
             return _reset(writer)
         chunked = answer.chunked or answer.end == "abort_chunked"
         writer.write(answer.raw_head or _head(answer, chunked))
+        began, planned_ms = time.monotonic(), 0.0
         for delay_ms, data in answer.chunks:
+            planned_ms += delay_ms
             if delay_ms:
                 await writer.drain()
                 await asyncio.sleep(delay_ms / 1000)
             writer.write(b"%x\r\n%s\r\n" % (len(data), data) if chunked and data else data)
             await writer.drain()
+        # A busy machine wakes this endpoint late; tests of times allow for it.
+        self.late_ms = (time.monotonic() - began) * 1000 - planned_ms
         if answer.end == "hang":
             await reader.read(1)
             return False
@@ -209,6 +216,21 @@ class Ask(Protocol):
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop that the product runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def dated_packets() -> Iterator[None]:
+    """The kernel begins to date packets a moment after the first socket asks for it; tests begin after that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver, socket.socket(type=socket.SOCK_DGRAM) as sender:
+        assert enable_stamps(receiver)
+        receiver.bind(("127.0.0.1", 0))
+        for _ in range(1000):
+            sender.sendto(b"x", receiver.getsockname())
+            _, ancillary, _, _ = receiver.recvmsg(1, 256)
+            if kernel_arrival_ns(ancillary, time.monotonic_ns()) is not None:
+                break
+            time.sleep(0.001)
+        yield
 
 
 @pytest.fixture

@@ -132,6 +132,7 @@ async def test_loopback_host_names_are_answered(stand: Any, host: str) -> None:
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://[::1"},
         {"origin": "http://127.0.0.1:1"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -155,6 +156,12 @@ async def test_with_a_token_any_host_name_may_be_used(start: Any) -> None:
     headers = {"host": "bench.example", "origin": "https://dash.example"}
     answer = await stand.http.post(V1 + "/plans", json={"version": "sr-bench-1.0"}, headers=headers)
     assert answer.status_code == 200
+
+
+async def test_a_path_in_the_host_header_is_no_path(start: Any) -> None:
+    stand = await start(TOKEN)
+    answer = await stand.http.get("/nonesuch", headers={"host": f"localhost{V1}/catalog?x="})
+    assert (answer.status_code, answer.json()["reason"]) == (404, "NO_SUCH_ROUTE")
 
 
 async def front_door(stand: Any, metadata: dict[str, str]) -> tuple[aio.Channel, Any, Any]:

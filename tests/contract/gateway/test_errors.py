@@ -84,10 +84,33 @@ async def test_a_service_that_is_too_slow_is_504(stand: Any, monkeypatch: pytest
     assert "planner did not answer in time" in check(answer, 504, "DEADLINE_EXCEEDED")["error"]
 
 
+async def test_a_start_without_an_answer_says_where_to_look_and_gives_its_key(
+    stand: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srbench_gateway.run_routes.START_TIMEOUT_S", 0.2)
+    stand.planner.pause_s = 30
+    answer = await stand.http.post(V1 + "/runs", json={"manifest": MANIFEST})
+    seen = check(answer, 504, "DEADLINE_EXCEEDED")
+    assert "look at the list of runs before sending it again" in seen["error"]
+    assert seen["facts"]["idempotency_key"] == stand.planner.requests[-1].idempotency_key
+
+
 @pytest.mark.parametrize(
     "path",
-    ["/", "/api", V1, V1 + "/nonesuch", V1 + "/runs/a/b/c/d", V1 + "/runs//results", V1 + "/runs/a%2Fb", V1 + "/runs/a%00b"]
-    + [V1 + "/runs/" + "x" * 129, "/api/sr-bench/v2/runs", V1 + "/experiments", V1 + "/runs/run-1/regrade"],
+    [
+        "/",
+        "/api",
+        V1,
+        V1 + "/nonesuch",
+        V1 + "/runs/a/b/c/d",
+        V1 + "/runs//results",
+        V1 + "/runs/a%2Fb",
+        V1 + "/runs/a%00b",
+        V1 + "/runs/" + "x" * 129,
+        V1 + "/experiments",
+        V1 + "/runs/run-1/regrade",
+        "/api/sr-bench/v2/runs",
+    ],
 )
 async def test_unknown_routes_are_404_in_json(stand: Any, path: str) -> None:
     check(await stand.http.get(path), 404, "NO_SUCH_ROUTE")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 from srbench.v1 import accounting_service_pb2 as pb
@@ -32,6 +34,26 @@ class Words:
     def words(self) -> dict[int | None, str]:
         found: dict[int | None, str] = {number: word for word, number in self.numbers.items()}
         return found | {None: ""}
+
+
+M = TypeVar("M", bound=Message)
+
+
+def filled(kind: type[M]) -> M:
+    """A message with every field set."""
+    message = kind()
+    for field in kind.DESCRIPTOR.fields:
+        if field.message_type is not None and field.message_type.name == "Timestamp":
+            getattr(message, field.name).seconds = 5
+        elif field.message_type is not None:
+            getattr(message, field.name).string_value = "v"
+        elif field.type == field.TYPE_STRING:
+            setattr(message, field.name, "t")
+        elif field.type == field.TYPE_BYTES:
+            setattr(message, field.name, b"b")
+        else:
+            setattr(message, field.name, 1)
+    return message
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.just("x" * 300) | st.just("a\0b")
@@ -67,6 +89,19 @@ def test_a_receipt_comes_back_from_its_row(receipt: pb.Receipt, dispatch_us: int
     words = Words()
     row = rows.receipt_row(receipt, dispatch_us=dispatch_us, derived=Derived(), evidence=None, words=words)
     assert rows.receipt_of(row, dispatch_us=dispatch_us, words=words.words()) == receipt
+
+
+def test_every_field_of_receipts_and_outcomes_comes_back() -> None:
+    """A field that is added to the contract and forgotten here fails this test."""
+    receipt, words = filled(pb.Receipt), Words()
+    row = rows.receipt_row(receipt, dispatch_us=0, derived=Derived(), evidence=None, words=words)
+    assert rows.receipt_of(row, dispatch_us=0, words=words.words()) == receipt
+    outcome = filled(pb.CellOutcome)
+    kept = rows.outcome_row(outcome, run_no=1, words=words)
+    rest = packing.unpack(pb.CellOutcome, kept.rest)
+    in_rest = {field.name for field, _ in rest.ListFields()}
+    columns = {*OutcomeRow._fields, "run_id", "start_time", "finish_time"}
+    assert {field.name for field in pb.CellOutcome.DESCRIPTOR.fields} <= in_rest | columns
 
 
 @given(receipts())

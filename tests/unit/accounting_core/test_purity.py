@@ -8,7 +8,7 @@ from pathlib import Path
 import srbench_accounting
 
 PACKAGE = Path(srbench_accounting.__file__).parent
-CORE = [
+CORE = (
     "bootstrap",
     "columns",
     "comparable",
@@ -30,7 +30,7 @@ CORE = [
     "trials",
     "usage",
     "usage_fields",
-]
+)
 ALLOWED = {
     "__future__",
     "collections.abc",

@@ -89,7 +89,7 @@ def test_large_and_dictionary_columns_are_read_and_nulls_are_named(tmp_path: Pat
     assert "3 of 4 rows are bad" in message
     assert "row 2 (question_id 10): options[2] is null; expected text" in message
     assert "row 3 (question_id 11): options has 0 entries" in message
-    assert "row 4 (question_id 12): options is null" in message
+    assert "row 4 (question_id 12): question is null" in message
     parquet.write_table(table.slice(0, 1), tmp_path / "good.parquet")
     assert freeze(mmlu_pro.SPEC, tmp_path / "good.parquet")[0]["answer"] == "B"
 

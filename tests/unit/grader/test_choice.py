@@ -55,6 +55,26 @@ def test_an_unusable_reference_is_no_wrong_answer(answer: object) -> None:
     assert "mmlu-pro/7" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "reference", "correct", "extracted"),
+    [
+        ("The answer is C because I checked every option.", "C", True, "C"),
+        ("The answer is C because I checked every option.", "I", False, "C"),
+        ("Option C it is, I believe.", "I", False, "C"),
+    ],
+)
+def test_a_pronoun_never_wins_over_the_answer(text: str, reference: str, correct: bool, extracted: str) -> None:
+    grading = judge(text, Case(answer=reference, choice_count=10))
+    assert (grading.correct, grading.extracted) == (correct, extracted)
+
+
+@pytest.mark.parametrize("reference", list("ABCD"))
+def test_no_answer_is_wrong_whatever_the_reference_and_every_time(reference: str) -> None:
+    for _ in range(20):
+        grading = judge("I am not sure, it could be any of them.", Case(answer=reference, choice_count=4))
+        assert (grading.correct, grading.extracted, grading.status) == (False, None, "unparsed")
+
+
 _PROSE = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=300)
 
 

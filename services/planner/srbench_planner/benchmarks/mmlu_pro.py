@@ -49,9 +49,9 @@ def key_of(row: Row, identity: str, count: int) -> str:
 
 def normalize(row: Row, _seed: int) -> Task:
     """A question of a row. A file without the column `category` has one stratum, `all`."""
-    identity, options = identity_of(row), options_of(row)
+    identity, question = identity_of(row), text_of(row, "question")
+    options = options_of(row)
     letter = key_of(row, identity, len(options))
-    question = text_of(row, "question")
     metadata: dict[str, Json] = {}
     if identity in ERRATA and row.values.get("answer_index") != LETTERS.index(letter):
         metadata["erratum"] = "upstream's answer and answer_index disagree; the letter is the key"

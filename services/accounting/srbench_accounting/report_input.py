@@ -1,0 +1,69 @@
+"""The planner's run, plan and cases as what the report is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
+from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.values import from_value, object_of
+
+from srbench_accounting.columns import Labels, PlanColumns
+from srbench_accounting.report import RunFacts, TargetProfile
+
+
+def run_facts(run: planner_pb.Run) -> RunFacts:
+    """The run and its plan, as far as the report repeats or words them."""
+    plan = run.plan
+    manifest = object_of(plan.manifest)
+    return RunFacts(
+        run_id=run.id,
+        status=run.status,
+        reason=run.reason,
+        mode=plan.mode or "live",
+        cost_policy=plan.cost_policy,
+        created_s=_seconds(run.create_time),
+        updated_s=_seconds(run.update_time),
+        recovery=manifest.get("recovery"),
+        plan_sha256=plan.plan_sha256,
+        case_sha256=plan.case_sha256,
+        profile=plan.profile,
+        seed=plan.seed,
+        custom_subset=plan.custom_subset,
+        dataset=manifest.get("dataset"),
+        sampling=from_value(plan.sampling),
+        adapter_versions=dict(plan.adapter_versions),
+        target_profiles=[_profile(target) for target in plan.targets],
+        runner=from_value(run.provenance),
+        plan_limitations=list(plan.limitations),
+    )
+
+
+def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+    """The frozen plan, as far as figures depend on it."""
+    cells = [(case.index, target) for case in cases for target in case.target_indexes]
+    table = np.array(cells, dtype=np.int64).reshape(-1, 2)
+    return PlanColumns(
+        case_ids=[case.case_id for case in cases],
+        case_benchmark=Labels.of(case.benchmark for case in cases),
+        target_ids=[target.id for target in plan.targets],
+        cell_case=np.ascontiguousarray(table[:, 0]),
+        cell_target=np.ascontiguousarray(table[:, 1]),
+        weights=dict(plan.benchmark_weights),
+    )
+
+
+def _profile(target: target_pb2.Target) -> TargetProfile:
+    return TargetProfile(
+        id=target.id,
+        model=target.model,
+        kind="mom" if target.kind == target_pb2.TARGET_KIND_MOM else "single",
+        request_params=from_value(target.request_params),
+        config_hash=target.config_hash,
+    )
+
+
+def _seconds(time: Timestamp) -> float:
+    return float(time.seconds + time.nanos / 1e9)
