@@ -679,15 +679,6 @@ export interface components {
             /** @description Why; empty for queued, leased and done. */
             reason: string | null;
         };
-        /** @description One message of a chat. */
-        ChatMessage: {
-            /** @description `system`, `user`, `assistant`, `tool` or `developer`. */
-            role: string;
-            /** @description Its content: text, or parts in the upstream's own shape. */
-            content: unknown;
-            /** @description Every other member of the message, such as `name` or `tool_call_id`. */
-            extra: unknown;
-        };
         /** @description A later run that tried cells again. */
         ChildAttempt: {
             /** @description The run. */
@@ -955,6 +946,44 @@ export interface components {
             next_cursor: number | null;
             /** @description The page size used. */
             limit: number;
+        };
+        ManifestSummary: {
+            /** @description Digest of everything that can change an answer, a score or a price. */
+            plan_sha256: string;
+            /** @description Digest of the ordered cases. */
+            case_sha256: string;
+            /** @description The protocol, `sr-bench-1.0`. */
+            version: string;
+            /** @description Human label; not part of the digest. */
+            name: string;
+            /** @description `live`, `preview` or `replay`. */
+            mode: string;
+            /** @description `smoke`, `quick` or `standard`. */
+            profile: string;
+            /** @description Seed of the run. */
+            seed: number;
+            /** @description `require_priced` or `capability_only`. */
+            cost_policy: string;
+            /** @description `bounded` or `native`. */
+            output_policy: string;
+            /** @description Generation parameters common to all targets. */
+            sampling: unknown;
+            /** @description Weight by benchmark. */
+            benchmark_weights: {
+                [key: string]: number;
+            };
+            /** @description Adapter version by benchmark in use. */
+            adapter_versions: {
+                [key: string]: string;
+            };
+            /** @description Whether the cases are a subset of the benchmark's profile, or not from a prepared dataset. */
+            custom_subset: boolean;
+            targets: components["schemas"]["ManifestTarget"][];
+            limits: components["schemas"]["Limits"];
+            dataset?: {
+                sha256: string;
+                case_count: number;
+            };
         };
         ManifestTarget: {
             /** @description Unique over all targets of a plan. */
@@ -1363,7 +1392,7 @@ export interface components {
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
             plan_sha256: string;
-            manifest: Record<string, never>;
+            manifest: components["schemas"]["ManifestSummary"];
             /** @constant */
             manifest_summary: true;
         };
