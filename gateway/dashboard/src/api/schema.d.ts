@@ -414,6 +414,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who is signed in and what they may do. Answers without a token. */
+        get: operations["session"];
+        put?: never;
+        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
+        post: operations["sign_in"];
+        /** Signs a browser out. */
+        delete: operations["sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -947,6 +966,39 @@ export interface components {
             /** @description The page size used. */
             limit: number;
         };
+        Manifest: {
+            /** @description The protocol, `sr-bench-1.0`. */
+            version?: string;
+            /** @description Human label; not part of the digest. */
+            name: string;
+            /** @description `live`, `preview` or `replay`. */
+            mode: string;
+            /** @description `smoke`, `quick` or `standard`. */
+            profile?: string;
+            /** @description Seed of the run. */
+            seed?: number;
+            /** @description `require_priced` or `capability_only`. */
+            cost_policy?: string;
+            /** @description `bounded` or `native`. */
+            output_policy?: string;
+            /** @description Generation parameters common to all targets. */
+            sampling?: unknown;
+            /** @description Weight by benchmark. */
+            benchmark_weights?: {
+                [key: string]: number;
+            };
+            /** @description Adapter version by benchmark in use. */
+            adapter_versions?: {
+                [key: string]: string;
+            };
+            targets: components["schemas"]["ManifestTarget"][];
+            limits: components["schemas"]["Limits"];
+            plan_sha256?: string;
+            case_sha256?: string;
+            dataset?: {
+                sha256?: string;
+            };
+        };
         ManifestSummary: {
             /** @description Digest of everything that can change an answer, a score or a price. */
             plan_sha256: string;
@@ -1352,7 +1404,7 @@ export interface components {
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
             plan_sha256: string;
-            manifest: Record<string, never>;
+            manifest: components["schemas"]["Manifest"];
         };
         /** @description Something that happened to a run. */
         RunEvent: {
@@ -1950,7 +2002,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        manifest: Record<string, never>;
+                        manifest: components["schemas"]["Manifest"];
                         plan_sha256: string;
                         case_sha256: string;
                         total: number;
@@ -2453,6 +2505,123 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
                 };
             };
             /** @description The request failed. */
