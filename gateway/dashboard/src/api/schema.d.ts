@@ -268,8 +268,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists outcomes in the order in which they were recorded. */
+        /** Lists outcomes in the order in which they were recorded, or in another. */
         get: operations["results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/question": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives one question of a run, without its answer. */
+        get: operations["question"];
         put?: never;
         post?: never;
         delete?: never;
@@ -285,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists calls in the order of their dispatch, without texts. */
+        /** Lists calls in the order of their dispatch, or in another, without texts. */
         get: operations["calls"];
         put?: never;
         post?: never;
@@ -1262,6 +1279,10 @@ export interface components {
             cell: number;
             /** @description When it ended. */
             finished_at: number | null;
+            /** @description The model that answered the last subject call, as the router or else the answer names it; empty when unknown. */
+            model: string | null;
+            /** @description The router's decision for the last subject call; empty without one. */
+            decision: string | null;
         };
         /** @description How the outputs look. */
         OutputDiagnostics: {
@@ -2193,6 +2214,22 @@ export interface operations {
                 status?: "completed" | "failed" | "cancelled" | "sent_unknown";
                 /** @description Only right or only wrong answers. */
                 correct?: boolean;
+                /** @description Only this cell. */
+                cell?: number;
+                /** @description Only outcomes whose case id, extracted answer, reason or error holds this. */
+                q?: string;
+                /** @description Only this reason. */
+                reason?: string;
+                /** @description Only what this model answered. */
+                model?: string;
+                /** @description Only what this decision routed. */
+                decision?: string;
+                /** @description Rows to skip, instead of `after`, for readers that jump. */
+                offset?: number;
+                /** @description Another order; what is unknown comes last. */
+                order_by?: "cost" | "latency" | "ttft";
+                /** @description Largest first. */
+                descending?: boolean;
             };
             header?: never;
             path: {
@@ -2227,6 +2264,40 @@ export interface operations {
             };
         };
     };
+    question: {
+        parameters: {
+            query: {
+                /** @description The case. */
+                case_id: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetCase"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     calls: {
         parameters: {
             query?: {
@@ -2240,6 +2311,24 @@ export interface operations {
                 target_id?: string;
                 /** @description Only this case. */
                 case_id?: string;
+                /** @description Only this status. */
+                status?: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted";
+                /** @description Only this role. */
+                role?: "subject" | "judge" | "simulator";
+                /** @description Only this finish reason. */
+                finish_reason?: string;
+                /** @description Only this reason. */
+                reason?: string;
+                /** @description Only what this model answered. */
+                model?: string;
+                /** @description Only what this decision routed. */
+                decision?: string;
+                /** @description Rows to skip, instead of `after`, for readers that jump. */
+                offset?: number;
+                /** @description Another order; what is unknown comes last. */
+                order_by?: "cost" | "latency" | "ttft";
+                /** @description Largest first. */
+                descending?: boolean;
             };
             header?: never;
             path: {
