@@ -982,6 +982,10 @@ export interface components {
             next_cursor: number | null;
             /** @description The page size used. */
             limit: number;
+            /** @description Cases by stratum, of the benchmark asked for, whatever else narrows the list. */
+            categories: {
+                [key: string]: number;
+            };
         };
         Manifest: {
             /** @description The protocol, `sr-bench-1.0`. */
@@ -1812,6 +1816,8 @@ export interface operations {
                 category?: string;
                 /** @description Only cases whose text holds this. */
                 q?: string;
+                /** @description Only the case with this id. */
+                case_id?: string;
             };
             header?: never;
             path: {
