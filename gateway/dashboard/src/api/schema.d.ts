@@ -2018,7 +2018,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -2112,7 +2112,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @description The manifest, or a frozen plan's. */
-                    manifest: Record<string, never>;
+                    manifest: Record<string, unknown>;
                     /** @description 1 to 200 characters; required. */
                     idempotency_key?: string;
                 };
@@ -2181,7 +2181,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
