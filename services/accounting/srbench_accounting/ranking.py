@@ -1,4 +1,4 @@
-"""What a list is ordered by, and narrowed to beyond its filter; and the lists that can do it, made when one is asked for."""
+"""What a list is ordered by, and narrowed to beyond its filter; and the lists that can do it, made when first asked."""
 
 from __future__ import annotations
 
