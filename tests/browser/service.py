@@ -164,7 +164,9 @@ def command(*arguments: str, **environment: str) -> str:
 
 def module(name: str, *arguments: str) -> None:
     """Runs one of the testbed's makers of files."""
-    done = subprocess.run([sys.executable, "-m", name, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", name, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -101,7 +101,7 @@ def test_after_a_network_cut_the_page_goes_on_by_itself_and_submits_nothing(
 
 def test_pending_unavailable_and_empty_are_three_different_things(go: Go, context: BrowserContext) -> None:
     held: list[Route] = []
-    context.route("**/api/sr-bench/v1/runs?*", held.append)
+    context.route("**/api/sr-bench/v1/runs?*", lambda route: held.append(route))
     page = go("/runs")
     expect(page.get_by_role("status").get_by_text("Loading")).to_be_visible()
     expect(page.get_by_text("There are no runs yet")).to_have_count(0)
@@ -118,7 +118,7 @@ def test_pending_unavailable_and_empty_are_three_different_things(go: Go, contex
 
 def test_a_stalled_read_of_the_runs_does_not_block_the_datasets(go: Go, context: BrowserContext) -> None:
     held: list[Route] = []
-    context.route("**/api/sr-bench/v1/runs?*", held.append)
+    context.route("**/api/sr-bench/v1/runs?*", lambda route: held.append(route))
     page = go("/datasets")
     expect(page.get_by_role("link", name="ARC-AGI-2").first).to_be_visible()
     expect(page.get_by_text("runs are being read").first).to_be_visible()
