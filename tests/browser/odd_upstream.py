@@ -10,7 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 LINK = "javascript:alert(1)"
-ANSWER = f"{HOSTILE} [click]({LINK}) ![remote](http://127.0.0.1:9/pixel.png) <script>document.title='owned'</script> $\\href{{{LINK}}}{{x}}$"
+ANSWER = (
+    f"{HOSTILE} [click]({LINK}) ![remote](http://127.0.0.1:9/pixel.png) "
+    f"<script>document.title='owned'</script> $\\href{{{LINK}}}{{x}}$"
+)
 PROMPT_TOKENS = 9007199254740993
 REPLY = {
     "id": "odd",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from tests.browser.odd_upstream import HOSTILE, LINK, PROMPT_TOKENS
 from tests.browser.service import Api, Stack
 
 Go = Any
+MODELS_ANSWER = re.compile("The model.s answer")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def test_a_question_is_opened_walked_and_linked(stack: Stack, go: Go, mixed: str
     link = page.url
     other = go(link.removeprefix(stack.url))
     expect(other.get_by_role("complementary").get_by_role("heading", level=2)).to_have_text(second)
-    expect(other.get_by_role("complementary").get_by_text("The model’s answer")).to_be_visible()
+    expect(other.get_by_role("complementary").get_by_text(MODELS_ANSWER)).to_be_visible()
     other.keyboard.press("Escape")
     expect(other.get_by_role("complementary")).to_have_count(0)
 
@@ -112,7 +114,7 @@ def test_answers_are_read_only_when_they_are_opened(go: Go, mixed: str) -> None:
     expect(rows(page).first).to_be_visible()
     assert asked == []
     rows(page).first.get_by_role("button").click()
-    expect(page.get_by_role("complementary").get_by_text("The model’s answer")).to_be_visible()
+    expect(page.get_by_role("complementary").get_by_text(MODELS_ANSWER)).to_be_visible()
     assert len(asked) == 1
 
 
@@ -165,13 +167,13 @@ def test_hostile_texts_are_shown_as_text_and_load_nothing(stack: Stack, go: Go, 
         page.close()
     call = next(call for call in api.get(f"/runs/{odd}/calls")["calls"] if call["target_id"] == HOSTILE)
     page = go(f"/runs/{odd}/calls?call={call['id']}")
-    shown = page.get_by_label("The model’s answer")
+    shown = page.get_by_label(MODELS_ANSWER)
     expect(shown).to_contain_text(HOSTILE)
     expect(shown).to_contain_text("<script>")
     assert page.locator("main img, main script, main iframe").count() == 0
     assert page.locator(f'a[href^="{LINK[:10]}"]').count() == 0
     assert page.locator("[onerror]").count() == 0
-    page = go(f"/create?target={quote('["' + HOSTILE.replace(chr(34), chr(92) + chr(34)) + '"]')}")
+    page = go("/create?target=" + quote(json.dumps([HOSTILE])))
     expect(page.get_by_role("heading", name="Create evaluation")).to_be_visible()
     assert page.evaluate("document.title") != "owned"
 
