@@ -91,6 +91,7 @@ DOORS: dict[str, Door] = {
     _PLANNER + "AttachExperimentRun": Door(writes=True),
     _PLANNER + "ListRunRecipes": Door(),
     _PLANNER + "GetRunRecipe": Door(),
+    _PLANNER + "GetRunCase": Door(),
     _ACCOUNTING + "GetSpend": Door(request=accounting.GetSpendRequest),
     _ACCOUNTING + "GetReport": Door(request=accounting.GetReportRequest),
     _ACCOUNTING + "ListOutcomes": Door(request=accounting.ListOutcomesRequest),
