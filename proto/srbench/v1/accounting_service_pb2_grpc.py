@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from srbench.v1 import accounting_service_pb2 as srbench_dot_v1_dot_accounting__service__pb2
+from srbench.v1 import comparison_pb2 as srbench_dot_v1_dot_comparison__pb2
 from srbench.v1 import report_pb2 as srbench_dot_v1_dot_report__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -80,6 +81,41 @@ class AccountingServiceStub:
                 '/srbench.v1.AccountingService/ReadEvidence',
                 request_serializer=srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.FromString,
+                _registered_method=True)
+        self.CompareRuns = channel.unary_unary(
+                '/srbench.v1.AccountingService/CompareRuns',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.CompareRunsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.ComparisonReport.FromString,
+                _registered_method=True)
+        self.ComparePairs = channel.unary_unary(
+                '/srbench.v1.AccountingService/ComparePairs',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.ComparePairsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.ComparePairsResponse.FromString,
+                _registered_method=True)
+        self.ListComparisonOptions = channel.unary_unary(
+                '/srbench.v1.AccountingService/ListComparisonOptions',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsResponse.FromString,
+                _registered_method=True)
+        self.RegradeRun = channel.unary_unary(
+                '/srbench.v1.AccountingService/RegradeRun',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.RegradeRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.Regrading.FromString,
+                _registered_method=True)
+        self.ExportRun = channel.unary_stream(
+                '/srbench.v1.AccountingService/ExportRun',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.ExportRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.ExportPart.FromString,
+                _registered_method=True)
+        self.ReconcileUsage = channel.unary_unary(
+                '/srbench.v1.AccountingService/ReconcileUsage',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.ReconcileUsageRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.AccountingCorrection.FromString,
+                _registered_method=True)
+        self.ListCorrections = channel.unary_unary(
+                '/srbench.v1.AccountingService/ListCorrections',
+                request_serializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.FromString,
                 _registered_method=True)
 
 
@@ -159,6 +195,68 @@ class AccountingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CompareRuns(self, request, context):
+        """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`MISSING_FIELD`, `BAD_MARGIN`, `TOO_MANY_RUNS`, `SAME_RUN`,
+        `REPEATED_RUN`, `NOT_LIVE`, `NO_SINGLE_MODEL`, `PARTIAL_MATRIX`, `CASES_DIFFER`, `CASE_CONTENT_DIFFERS`, `NO_WEIGHT`
+        and one reason a kind of rule, such as `SAMPLING_DIFFERS`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `CELLS_PENDING`,
+        `CELLS_UNFINISHED`, `CELLS_UNGRADED`). `reasons` in the metadata lists every reason found.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ComparePairs(self, request, context):
+        """Lists the questions of a comparison, each with both answers.
+        Errors: those of `CompareRuns`; `NOT_FOUND` (`NO_SUCH_TARGET`), `INVALID_ARGUMENT` (`BAD_FIELD`, `BAD_PAGE_TOKEN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListComparisonOptions(self, request, context):
+        """Lists runs that can be compared, and for those that cannot, why.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RegradeRun(self, request, context):
+        """Has the installed graders judge a run's saved answers again. Changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `NOT_REGRADABLE`, `SEVERAL_CALLS`), `UNAVAILABLE` when no grader answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportRun(self, request, context):
+        """Exports a run over development cases with all answers, for training a router.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `PARTIAL_MATRIX`, `HOLDOUT`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReconcileUsage(self, request, context):
+        """Reads usage and cost again from a run's retained streams and keeps what was found beside the receipts. The same
+        evidence gives the correction that exists.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `NO_CALLS`), `INVALID_ARGUMENT` (`NOT_LIVE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCorrections(self, request, context):
+        """Lists the corrections of a run.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AccountingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -206,6 +304,41 @@ def add_AccountingServiceServicer_to_server(servicer, server):
                     servicer.ReadEvidence,
                     request_deserializer=srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.SerializeToString,
+            ),
+            'CompareRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompareRuns,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.CompareRunsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.ComparisonReport.SerializeToString,
+            ),
+            'ComparePairs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ComparePairs,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.ComparePairsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.ComparePairsResponse.SerializeToString,
+            ),
+            'ListComparisonOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListComparisonOptions,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsResponse.SerializeToString,
+            ),
+            'RegradeRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegradeRun,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.RegradeRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.Regrading.SerializeToString,
+            ),
+            'ExportRun': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportRun,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.ExportRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.ExportPart.SerializeToString,
+            ),
+            'ReconcileUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReconcileUsage,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.ReconcileUsageRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.AccountingCorrection.SerializeToString,
+            ),
+            'ListCorrections': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCorrections,
+                    request_deserializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -452,6 +585,195 @@ class AccountingService:
             '/srbench.v1.AccountingService/ReadEvidence',
             srbench_dot_v1_dot_accounting__service__pb2.ReadEvidenceRequest.SerializeToString,
             srbench_dot_v1_dot_accounting__service__pb2.EvidenceChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompareRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/CompareRuns',
+            srbench_dot_v1_dot_comparison__pb2.CompareRunsRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.ComparisonReport.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ComparePairs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ComparePairs',
+            srbench_dot_v1_dot_comparison__pb2.ComparePairsRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.ComparePairsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListComparisonOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ListComparisonOptions',
+            srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.ListComparisonOptionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegradeRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/RegradeRun',
+            srbench_dot_v1_dot_comparison__pb2.RegradeRunRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.Regrading.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ExportRun',
+            srbench_dot_v1_dot_comparison__pb2.ExportRunRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.ExportPart.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReconcileUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ReconcileUsage',
+            srbench_dot_v1_dot_comparison__pb2.ReconcileUsageRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.AccountingCorrection.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCorrections(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ListCorrections',
+            srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.SerializeToString,
+            srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from grpc import aio as _aio
 from srbench.v1 import accounting_service_pb2 as _accounting_service_pb2
+from srbench.v1 import comparison_pb2 as _comparison_pb2
 from srbench.v1 import report_pb2 as _report_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -69,6 +70,40 @@ class AccountingServiceStub:
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
     """
+    CompareRuns: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.CompareRunsRequest, _comparison_pb2.ComparisonReport]
+    """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`MISSING_FIELD`, `BAD_MARGIN`, `TOO_MANY_RUNS`, `SAME_RUN`,
+    `REPEATED_RUN`, `NOT_LIVE`, `NO_SINGLE_MODEL`, `PARTIAL_MATRIX`, `CASES_DIFFER`, `CASE_CONTENT_DIFFERS`, `NO_WEIGHT`
+    and one reason a kind of rule, such as `SAMPLING_DIFFERS`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `CELLS_PENDING`,
+    `CELLS_UNFINISHED`, `CELLS_UNGRADED`). `reasons` in the metadata lists every reason found.
+    """
+    ComparePairs: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.ComparePairsRequest, _comparison_pb2.ComparePairsResponse]
+    """Lists the questions of a comparison, each with both answers.
+    Errors: those of `CompareRuns`; `NOT_FOUND` (`NO_SUCH_TARGET`), `INVALID_ARGUMENT` (`BAD_FIELD`, `BAD_PAGE_TOKEN`).
+    """
+    ListComparisonOptions: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.ListComparisonOptionsRequest, _comparison_pb2.ListComparisonOptionsResponse]
+    """Lists runs that can be compared, and for those that cannot, why.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    RegradeRun: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.RegradeRunRequest, _comparison_pb2.Regrading]
+    """Has the installed graders judge a run's saved answers again. Changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `NOT_REGRADABLE`, `SEVERAL_CALLS`), `UNAVAILABLE` when no grader answers.
+    """
+    ExportRun: _grpc.UnaryStreamMultiCallable[_comparison_pb2.ExportRunRequest, _comparison_pb2.ExportPart]
+    """Exports a run over development cases with all answers, for training a router.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `PARTIAL_MATRIX`, `HOLDOUT`).
+    """
+    ReconcileUsage: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.ReconcileUsageRequest, _comparison_pb2.AccountingCorrection]
+    """Reads usage and cost again from a run's retained streams and keeps what was found beside the receipts. The same
+    evidence gives the correction that exists.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `NO_CALLS`), `INVALID_ARGUMENT` (`NOT_LIVE`).
+    """
+    ListCorrections: _grpc.UnaryUnaryMultiCallable[_comparison_pb2.ListCorrectionsRequest, _comparison_pb2.ListCorrectionsResponse]
+    """Lists the corrections of a run.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
 
 @_typing.type_check_only
 class AccountingServiceAsyncStub(AccountingServiceStub):
@@ -109,6 +144,40 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     ReadEvidence: _aio.UnaryStreamMultiCallable[_accounting_service_pb2.ReadEvidenceRequest, _accounting_service_pb2.EvidenceChunk]  # type: ignore[assignment]
     """Streams a call's evidence: a serialized `Evidence`, in chunks.
     Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+    """
+    CompareRuns: _aio.UnaryUnaryMultiCallable[_comparison_pb2.CompareRunsRequest, _comparison_pb2.ComparisonReport]  # type: ignore[assignment]
+    """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`MISSING_FIELD`, `BAD_MARGIN`, `TOO_MANY_RUNS`, `SAME_RUN`,
+    `REPEATED_RUN`, `NOT_LIVE`, `NO_SINGLE_MODEL`, `PARTIAL_MATRIX`, `CASES_DIFFER`, `CASE_CONTENT_DIFFERS`, `NO_WEIGHT`
+    and one reason a kind of rule, such as `SAMPLING_DIFFERS`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `CELLS_PENDING`,
+    `CELLS_UNFINISHED`, `CELLS_UNGRADED`). `reasons` in the metadata lists every reason found.
+    """
+    ComparePairs: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ComparePairsRequest, _comparison_pb2.ComparePairsResponse]  # type: ignore[assignment]
+    """Lists the questions of a comparison, each with both answers.
+    Errors: those of `CompareRuns`; `NOT_FOUND` (`NO_SUCH_TARGET`), `INVALID_ARGUMENT` (`BAD_FIELD`, `BAD_PAGE_TOKEN`).
+    """
+    ListComparisonOptions: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ListComparisonOptionsRequest, _comparison_pb2.ListComparisonOptionsResponse]  # type: ignore[assignment]
+    """Lists runs that can be compared, and for those that cannot, why.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    RegradeRun: _aio.UnaryUnaryMultiCallable[_comparison_pb2.RegradeRunRequest, _comparison_pb2.Regrading]  # type: ignore[assignment]
+    """Has the installed graders judge a run's saved answers again. Changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `NOT_REGRADABLE`, `SEVERAL_CALLS`), `UNAVAILABLE` when no grader answers.
+    """
+    ExportRun: _aio.UnaryStreamMultiCallable[_comparison_pb2.ExportRunRequest, _comparison_pb2.ExportPart]  # type: ignore[assignment]
+    """Exports a run over development cases with all answers, for training a router.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `PARTIAL_MATRIX`, `HOLDOUT`).
+    """
+    ReconcileUsage: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ReconcileUsageRequest, _comparison_pb2.AccountingCorrection]  # type: ignore[assignment]
+    """Reads usage and cost again from a run's retained streams and keeps what was found beside the receipts. The same
+    evidence gives the correction that exists.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `NO_CALLS`), `INVALID_ARGUMENT` (`NOT_LIVE`).
+    """
+    ListCorrections: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ListCorrectionsRequest, _comparison_pb2.ListCorrectionsResponse]  # type: ignore[assignment]
+    """Lists the corrections of a run.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
 
 class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -201,6 +270,82 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_accounting_service_pb2.EvidenceChunk], _abc.AsyncIterator[_accounting_service_pb2.EvidenceChunk]]:
         """Streams a call's evidence: a serialized `Evidence`, in chunks.
         Errors: `NOT_FOUND` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DATA_LOSS` (`EVIDENCE_DAMAGED`).
+        """
+
+    @_abc_1.abstractmethod
+    def CompareRuns(
+        self,
+        request: _comparison_pb2.CompareRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.ComparisonReport, _abc.Awaitable[_comparison_pb2.ComparisonReport]]:
+        """Compares candidate runs with the strongest single model of a baseline run. Computed anew each time.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`MISSING_FIELD`, `BAD_MARGIN`, `TOO_MANY_RUNS`, `SAME_RUN`,
+        `REPEATED_RUN`, `NOT_LIVE`, `NO_SINGLE_MODEL`, `PARTIAL_MATRIX`, `CASES_DIFFER`, `CASE_CONTENT_DIFFERS`, `NO_WEIGHT`
+        and one reason a kind of rule, such as `SAMPLING_DIFFERS`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `CELLS_PENDING`,
+        `CELLS_UNFINISHED`, `CELLS_UNGRADED`). `reasons` in the metadata lists every reason found.
+        """
+
+    @_abc_1.abstractmethod
+    def ComparePairs(
+        self,
+        request: _comparison_pb2.ComparePairsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.ComparePairsResponse, _abc.Awaitable[_comparison_pb2.ComparePairsResponse]]:
+        """Lists the questions of a comparison, each with both answers.
+        Errors: those of `CompareRuns`; `NOT_FOUND` (`NO_SUCH_TARGET`), `INVALID_ARGUMENT` (`BAD_FIELD`, `BAD_PAGE_TOKEN`).
+        """
+
+    @_abc_1.abstractmethod
+    def ListComparisonOptions(
+        self,
+        request: _comparison_pb2.ListComparisonOptionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.ListComparisonOptionsResponse, _abc.Awaitable[_comparison_pb2.ListComparisonOptionsResponse]]:
+        """Lists runs that can be compared, and for those that cannot, why.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+
+    @_abc_1.abstractmethod
+    def RegradeRun(
+        self,
+        request: _comparison_pb2.RegradeRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.Regrading, _abc.Awaitable[_comparison_pb2.Regrading]]:
+        """Has the installed graders judge a run's saved answers again. Changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `NOT_REGRADABLE`, `SEVERAL_CALLS`), `UNAVAILABLE` when no grader answers.
+        """
+
+    @_abc_1.abstractmethod
+    def ExportRun(
+        self,
+        request: _comparison_pb2.ExportRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_comparison_pb2.ExportPart], _abc.AsyncIterator[_comparison_pb2.ExportPart]]:
+        """Exports a run over development cases with all answers, for training a router.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`NOT_COMPLETED`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `PARTIAL_MATRIX`, `HOLDOUT`).
+        """
+
+    @_abc_1.abstractmethod
+    def ReconcileUsage(
+        self,
+        request: _comparison_pb2.ReconcileUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.AccountingCorrection, _abc.Awaitable[_comparison_pb2.AccountingCorrection]]:
+        """Reads usage and cost again from a run's retained streams and keeps what was found beside the receipts. The same
+        evidence gives the correction that exists.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`, `NO_CALLS`), `INVALID_ARGUMENT` (`NOT_LIVE`).
+        """
+
+    @_abc_1.abstractmethod
+    def ListCorrections(
+        self,
+        request: _comparison_pb2.ListCorrectionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_pb2.ListCorrectionsResponse, _abc.Awaitable[_comparison_pb2.ListCorrectionsResponse]]:
+        """Lists the corrections of a run.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
         """
 
 def add_AccountingServiceServicer_to_server(servicer: AccountingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

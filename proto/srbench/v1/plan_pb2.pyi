@@ -183,6 +183,7 @@ class Plan(_message.Message):
     DATASET_SHA256_FIELD_NUMBER: _builtins.int
     LIMITATIONS_FIELD_NUMBER: _builtins.int
     WORST_CASE_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    BENCHMARK_OPTIONS_FIELD_NUMBER: _builtins.int
     plan_sha256: _builtins.str
     """Digest of everything that can change an answer, a score or a price."""
     case_sha256: _builtins.str
@@ -247,6 +248,10 @@ class Plan(_message.Message):
     def limitations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Extra sentences for the report's limitations."""
 
+    @_builtins.property
+    def benchmark_options(self) -> _value_pb2.Value:
+        """The options of the benchmarks in use, by benchmark; empty ones left out."""
+
     def __init__(
         self,
         *,
@@ -273,10 +278,11 @@ class Plan(_message.Message):
         dataset_sha256: _builtins.str = ...,
         limitations: _abc.Iterable[_builtins.str] | None = ...,
         worst_case_cost_picodollars: _builtins.int | None = ...,
+        benchmark_options: _value_pb2.Value | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "limits", b"limits", "manifest", b"manifest", "sampling", b"sampling", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "benchmark_options", b"benchmark_options", "limits", b"limits", "manifest", b"manifest", "sampling", b"sampling", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["worst_case_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars"]  # noqa: Y015
@@ -296,6 +302,7 @@ class PlanCase(_message.Message):
     STRATUM_FIELD_NUMBER: _builtins.int
     SPLIT_FIELD_NUMBER: _builtins.int
     TARGET_INDEXES_FIELD_NUMBER: _builtins.int
+    GRADER_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Position in the frozen order, from 0."""
     case_id: _builtins.str
@@ -306,6 +313,8 @@ class PlanCase(_message.Message):
     """Its stratum."""
     split: _builtins.str
     """`dev`, `holdout` or empty."""
+    grader: _builtins.str
+    """Name of the grader that judges its answers."""
     @_builtins.property
     def target_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Positions, in the plan's targets, of the targets that answer it."""
@@ -319,10 +328,11 @@ class PlanCase(_message.Message):
         stratum: _builtins.str = ...,
         split: _builtins.str = ...,
         target_indexes: _abc.Iterable[_builtins.int] | None = ...,
+        grader: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "index", b"index", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "grader", b"grader", "index", b"index", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -399,3 +409,39 @@ class PublicCase(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PublicCase: _TypeAlias = PublicCase  # noqa: Y015
+
+@_typing.final
+class SealedCase(_message.Message):
+    """One case in full, reference answer and hidden tests included. Reaches planner and accounting only."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """The case's position in the frozen order."""
+    case_id: _builtins.str
+    """The case's id."""
+    sha256: _builtins.str
+    """SHA-256 of its canonical JSON."""
+    @_builtins.property
+    def content(self) -> _value_pb2.Value:
+        """The whole case; absent when only digests were asked for."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        case_id: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        content: _value_pb2.Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_id", b"case_id", "content", b"content", "index", b"index", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealedCase: _TypeAlias = SealedCase  # noqa: Y015

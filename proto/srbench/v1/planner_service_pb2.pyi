@@ -1598,3 +1598,53 @@ class ListCellsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListCellsResponse: _TypeAlias = ListCellsResponse  # noqa: Y015
+
+@_typing.final
+class StreamSealedCasesRequest(_message.Message):
+    """The request for `StreamSealedCases`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CASE_SHA256_FIELD_NUMBER: _builtins.int
+    DIGESTS_ONLY_FIELD_NUMBER: _builtins.int
+    case_sha256: _builtins.str
+    """Digest of the ordered cases."""
+    digests_only: _builtins.bool
+    """Leave the content out."""
+    def __init__(
+        self,
+        *,
+        case_sha256: _builtins.str = ...,
+        digests_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_sha256", b"case_sha256", "digests_only", b"digests_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamSealedCasesRequest: _TypeAlias = StreamSealedCasesRequest  # noqa: Y015
+
+@_typing.final
+class StreamSealedCasesResponse(_message.Message):
+    """The response for `StreamSealedCases`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CASES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def cases(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.SealedCase]:
+        """Some cases, in order."""
+
+    def __init__(
+        self,
+        *,
+        cases: _abc.Iterable[_plan_pb2.SealedCase] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cases", b"cases"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamSealedCasesResponse: _TypeAlias = StreamSealedCasesResponse  # noqa: Y015

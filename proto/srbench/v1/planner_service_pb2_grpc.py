@@ -5,6 +5,7 @@ import warnings
 
 from srbench.v1 import plan_pb2 as srbench_dot_v1_dot_plan__pb2
 from srbench.v1 import planner_service_pb2 as srbench_dot_v1_dot_planner__service__pb2
+from srbench.v1 import power_pb2 as srbench_dot_v1_dot_power__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -145,6 +146,16 @@ class PlannerServiceStub:
                 '/srbench.v1.PlannerService/ListCells',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.ListCellsRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListCellsResponse.FromString,
+                _registered_method=True)
+        self.StreamSealedCases = channel.unary_stream(
+                '/srbench.v1.PlannerService/StreamSealedCases',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesResponse.FromString,
+                _registered_method=True)
+        self.EstimatePower = channel.unary_unary(
+                '/srbench.v1.PlannerService/EstimatePower',
+                request_serializer=srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_power__pb2.PowerEstimate.FromString,
                 _registered_method=True)
 
 
@@ -323,6 +334,22 @@ class PlannerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StreamSealedCases(self, request, context):
+        """Streams the cases of a plan in full, in order. For accounting only; content is given for development cases alone.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`), `INVALID_ARGUMENT` (`HOLDOUT`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimatePower(self, request, context):
+        """Says what a manifest could show and what it would cost, by profile, before anything is spent.
+        Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PlannerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -435,6 +462,16 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     servicer.ListCells,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListCellsRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.ListCellsResponse.SerializeToString,
+            ),
+            'StreamSealedCases': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamSealedCases,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesResponse.SerializeToString,
+            ),
+            'EstimatePower': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimatePower,
+                    request_deserializer=srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_power__pb2.PowerEstimate.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1032,6 +1069,60 @@ class PlannerService:
             '/srbench.v1.PlannerService/ListCells',
             srbench_dot_v1_dot_planner__service__pb2.ListCellsRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.ListCellsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamSealedCases(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/srbench.v1.PlannerService/StreamSealedCases',
+            srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.StreamSealedCasesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimatePower(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/EstimatePower',
+            srbench_dot_v1_dot_power__pb2.EstimatePowerRequest.SerializeToString,
+            srbench_dot_v1_dot_power__pb2.PowerEstimate.FromString,
             options,
             channel_credentials,
             insecure,

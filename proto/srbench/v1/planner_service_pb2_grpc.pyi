@@ -7,6 +7,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from srbench.v1 import plan_pb2 as _plan_pb2
 from srbench.v1 import planner_service_pb2 as _planner_service_pb2
+from srbench.v1 import power_pb2 as _power_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -112,6 +113,14 @@ class PlannerServiceStub:
     """Lists the cells of a run with their states, in dispatch order.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
     """
+    StreamSealedCases: _grpc.UnaryStreamMultiCallable[_planner_service_pb2.StreamSealedCasesRequest, _planner_service_pb2.StreamSealedCasesResponse]
+    """Streams the cases of a plan in full, in order. For accounting only; content is given for development cases alone.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`), `INVALID_ARGUMENT` (`HOLDOUT`).
+    """
+    EstimatePower: _grpc.UnaryUnaryMultiCallable[_power_pb2.EstimatePowerRequest, _power_pb2.PowerEstimate]
+    """Says what a manifest could show and what it would cost, by profile, before anything is spent.
+    Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
+    """
 
 @_typing.type_check_only
 class PlannerServiceAsyncStub(PlannerServiceStub):
@@ -195,6 +204,14 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     ListCells: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ListCellsRequest, _planner_service_pb2.ListCellsResponse]  # type: ignore[assignment]
     """Lists the cells of a run with their states, in dispatch order.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+    """
+    StreamSealedCases: _aio.UnaryStreamMultiCallable[_planner_service_pb2.StreamSealedCasesRequest, _planner_service_pb2.StreamSealedCasesResponse]  # type: ignore[assignment]
+    """Streams the cases of a plan in full, in order. For accounting only; content is given for development cases alone.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`), `INVALID_ARGUMENT` (`HOLDOUT`).
+    """
+    EstimatePower: _aio.UnaryUnaryMultiCallable[_power_pb2.EstimatePowerRequest, _power_pb2.PowerEstimate]  # type: ignore[assignment]
+    """Says what a manifest could show and what it would cost, by profile, before anything is spent.
+    Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
     """
 
 class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -408,6 +425,26 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_planner_service_pb2.ListCellsResponse, _abc.Awaitable[_planner_service_pb2.ListCellsResponse]]:
         """Lists the cells of a run with their states, in dispatch order.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
+        """
+
+    @_abc_1.abstractmethod
+    def StreamSealedCases(
+        self,
+        request: _planner_service_pb2.StreamSealedCasesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_planner_service_pb2.StreamSealedCasesResponse], _abc.AsyncIterator[_planner_service_pb2.StreamSealedCasesResponse]]:
+        """Streams the cases of a plan in full, in order. For accounting only; content is given for development cases alone.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`), `INVALID_ARGUMENT` (`HOLDOUT`).
+        """
+
+    @_abc_1.abstractmethod
+    def EstimatePower(
+        self,
+        request: _power_pb2.EstimatePowerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_power_pb2.PowerEstimate, _abc.Awaitable[_power_pb2.PowerEstimate]]:
+        """Says what a manifest could show and what it would cost, by profile, before anything is spent.
+        Errors: those of `FreezePlan`; `INVALID_ARGUMENT` (`BAD_FIELD`).
         """
 
 def add_PlannerServiceServicer_to_server(servicer: PlannerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ RELEASED_SEED = 20260918
 RELEASED_RESAMPLES = 2000
 # Doubles made at a time; large enough to keep NumPy busy, small enough to stay in the cache.
 _BLOCK = 2**16
-# Several candidates share one 64-bit word, 16 bits each, so that one gather serves them all.
-_LANE_BITS = 16
-_LANES = 64 // _LANE_BITS
-_LARGEST_LANE = 2**_LANE_BITS - 1
+# Layouts whose draws are kept: one takes a byte a case and resample, 6 MB for the whole suite.
+_KEPT_LAYOUTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +39,63 @@ class Strata:
         return np.concatenate(([0], np.cumsum(self.sizes)[:-1])).astype(np.int64)
 
 
+@lru_cache(maxsize=_KEPT_LAYOUTS)
+def released_draws(
+    sizes: tuple[int, ...], seed: int = RELEASED_SEED, resamples: int = RELEASED_RESAMPLES
+) -> NDArray[np.uint8]:
+    """(case, resample) → how often the case is drawn, with the very draws of sr-bench 1.0.
+
+    The stream of `random.Random(seed)`: resample by resample and stratum by stratum, one draw a case, index
+    `⌊random() · n⌋`. It depends on nothing but the sizes, so it is made once for all comparisons of a layout.
+    Source: Efron, Ann. Statist. 7 (1979) 1-26.
+    """
+    stream, total = _python_stream(seed), sum(sizes)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    counts, offsets = np.repeat(np.asarray(sizes, dtype=np.float64), sizes), np.repeat(starts, sizes)
+    block = max(1, _BLOCK // total)
+    # A byte holds every count: up to 255 cases by their number, beyond that because no case is drawn 256 times in n.
+    times = np.empty((total, resamples), dtype=np.uint8)
+    for first in range(0, resamples, block):
+        rows = min(block, resamples - first)
+        index = (stream.random((rows, total)) * counts).astype(np.int64) + offsets
+        index += np.arange(rows)[:, None] * total
+        times[:, first : first + rows] = np.bincount(index.ravel(), minlength=rows * total).reshape(rows, total).T
+    times.flags.writeable = False
+    return times
+
+
 def released_interval(
     strata: Strata, seed: int = RELEASED_SEED, resamples: int = RELEASED_RESAMPLES
 ) -> list[tuple[float, float]]:
-    """The 95 % percentile interval of each candidate, with the very draws of sr-bench 1.0.
+    """The 95 % percentile interval of each candidate; all of them see the same draws, `released_draws`.
 
-    Every candidate sees the stream of `random.Random(seed)`: resample by resample and stratum by stratum, in the given
-    order, one draw a case, index `⌊random() · n⌋`. Source: Efron, Ann. Statist. 7 (1979) 1-26.
+    Cases on which both agree add nothing to any sum, so only the others are looked up.
     """
-    sums = _resampled_sums(strata, _python_stream(seed), resamples)
-    return [_ends(means) for means in _weighted(sums, strata)]
+    times = released_draws(tuple(strata.sizes), seed, resamples)
+    bounds = np.append(strata.starts(), len(times))
+    sums = np.zeros((len(strata.differences), resamples, len(strata.sizes)))
+    for candidate, row in enumerate(strata.differences):
+        for sign in (1, -1):
+            cases = np.flatnonzero(row == sign)
+            places = np.searchsorted(cases, bounds)
+            for stratum in range(len(strata.sizes)):
+                some = cases[places[stratum] : places[stratum + 1]]
+                if len(some):
+                    sums[candidate, :, stratum] += sign * times[some].sum(axis=0, dtype=np.int32)
+    return [ends(means) for means in _weighted(sums, strata)]
+
+
+def resampled_totals(values: Floats, sizes: Sequence[int]) -> Floats:
+    """(row, resample) → sum of each row's values over the cases drawn, with the released draws.
+
+    Args:
+        values: (row, case), the cases stratum after stratum.
+    """
+    times = released_draws(tuple(sizes))
+    totals = np.zeros((len(values), times.shape[1]))
+    for first in range(0, len(times), 256):
+        totals += values[:, first : first + 256] @ times[first : first + 256].astype(np.float64)
+    return totals
 
 
 def multinomial_interval(strata: Strata, seed: int, resamples: int = 100_000) -> list[tuple[float, float]]:
@@ -69,7 +114,7 @@ def multinomial_interval(strata: Strata, seed: int, resamples: int = 100_000) ->
             chances = np.array([wins, losses, size - wins - losses]) / size
             counts = generator.multinomial(size, chances, size=resamples)
             sums[candidate, :, stratum] = counts[:, 0] - counts[:, 1]
-    return [_ends(means) for means in _weighted(sums, strata)]
+    return [ends(means) for means in _weighted(sums, strata)]
 
 
 def _python_stream(seed: int) -> np.random.Generator:
@@ -83,46 +128,13 @@ def _python_stream(seed: int) -> np.random.Generator:
     return np.random.Generator(twister)
 
 
-def _resampled_sums(strata: Strata, stream: np.random.Generator, resamples: int) -> Floats:
-    """(candidate, resample, stratum) → sum of the differences drawn."""
-    total = int(sum(strata.sizes))
-    starts, counts = strata.starts(), np.repeat(np.asarray(strata.sizes, dtype=np.float64), strata.sizes)
-    offsets = np.repeat(starts, strata.sizes)
-    lanes = 1 if 2 * max(strata.sizes) > _LARGEST_LANE else _LANES
-    words = _packed(strata.differences, lanes)
-    sums = np.empty((len(words) * lanes, resamples, len(strata.sizes)))
-    block = max(1, _BLOCK // total)
-    draws, index = np.empty((block, total)), np.empty((block, total), dtype=np.int64)
-    for first in range(0, resamples, block):
-        last = min(resamples, first + block)
-        some, at = draws[: last - first], index[: last - first]
-        stream.random(out=some)
-        np.multiply(some, counts, out=some)
-        np.copyto(at, some, casting="unsafe")
-        np.add(at, offsets, out=at)
-        for word, packed in enumerate(words):
-            drawn = np.add.reduceat(packed.take(at), starts, axis=1)
-            for lane in range(lanes):
-                field = (drawn >> (lane * _LANE_BITS)) & _LARGEST_LANE if lanes > 1 else drawn
-                sums[word * lanes + lane, first:last] = field - np.asarray(strata.sizes)
-    return sums[: len(strata.differences)]
-
-
-def _packed(differences: Ints, lanes: int) -> NDArray[np.int64]:
-    """Rows of up to `lanes` candidates in one word; each difference is shifted to 0, 1 or 2 so that sums stay in a lane."""
-    words = np.zeros((ceil(len(differences) / lanes), differences.shape[1]), dtype=np.int64)
-    for candidate, row in enumerate(differences):
-        words[candidate // lanes] += (row + 1) << (candidate % lanes * _LANE_BITS)
-    return words
-
-
 def _weighted(sums: Floats, strata: Strata) -> Floats:
     """(candidate, resample) → weighted mean difference."""
     weighted: Floats = (sums / np.asarray(strata.sizes)) @ np.asarray(strata.weights)
     return weighted
 
 
-def _ends(means: Floats) -> tuple[float, float]:
+def ends(means: Floats) -> tuple[float, float]:
     """The 2.5 % and 97.5 % order statistics; of 2000, the 50th and the 1950th."""
     ordered = np.sort(means)
     low = round(len(ordered) * 0.025) - 1

@@ -1,54 +1,254 @@
-"""Whether two runs answered the same question under the same rules."""
+"""Whether two runs answered the same questions under the same rules.
+
+What must be equal is what can change an answer, a score or a price. A limit that differs does not matter when no cell of
+either run ran into it; concurrency, labels and paths never do.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from srbench_kit.errors import InvalidInput
+from srbench_kit.errors import Conflict, InvalidInput, SrBenchError
 
 if TYPE_CHECKING:
     from srbench_kit.values import Json
 
+# Each limit with the reasons by which a cell shows that it ran into it. `output_limit` stands for every cut of the output.
+RAN_INTO: Mapping[str, frozenset[str]] = {
+    "total_timeout_s": frozenset({"deadline_exceeded"}),
+    "idle_timeout_s": frozenset({"idle_timeout"}),
+    "case_timeout_s": frozenset({"deadline_exceeded"}),
+    "max_run_seconds": frozenset({"deadline_exceeded", "run_stopped"}),
+    "max_cost_picodollars": frozenset({"budget_exhausted", "run_stopped"}),
+    "max_failed_cells": frozenset({"run_stopped"}),
+    "max_calls_per_case": frozenset({"call_limit"}),
+    "max_output_tokens": frozenset({"output_limit", "output_bytes_limit"}),
+    "max_output_chars": frozenset({"output_limit", "output_bytes_limit"}),
+    "max_log_bytes": frozenset({"output_bytes_limit"}),
+    "repetition_window": frozenset({"output_limit"}),
+    "repetition_limit": frozenset({"output_limit"}),
+    "admission_wait_s": frozenset(
+        {"rate_limited", "overloaded", "connect_failed", "name_not_resolved", "tls_failed"},
+    ),
+}
+OUTPUT_LIMIT = "output_limit"
+OVER = ("completed", "failed")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What must be equal in two plans for their answers to be compared.
-
-    Budget, concurrency, run time, labels and paths are no part of it: they cannot change an answer or a grade.
+    """What two plans must share. Objects are compared key by key; an absent and an empty one are equal.
 
     Attributes:
-        answer_limits: the limits that can cut or forbid an answer, by name.
-        benchmark_options: absent and empty are the same.
+        sampling: generation parameters common to all targets.
+        limits: every limit but concurrency, by name.
+        benchmark_options: of the benchmarks in use, without the names of judges and simulators.
+        benchmark_weights: of the benchmarks in use.
+        evaluators: model and parameters of each judge and simulator, by benchmark and role.
         native_limits: model windows, under output policy `native` only.
-        evaluators: identity (model and generation parameters) of each judge and simulator in use, by id.
+        prices: price by model name.
+        singles: model and parameters of each single model, by target id: one id must mean one thing.
     """
 
-    case_sha256: str
+    version: str = "sr-bench-1.0"
+    output_policy: str = "bounded"
+    sampling: Json = None
+    limits: Json = None
+    benchmark_options: Json = None
+    benchmark_weights: Json = None
+    adapter_versions: Json = None
+    native_limits: Json = None
+    evaluators: Json = None
+    prices: Json = None
+    singles: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endings:
+    """How a run's cells ended.
+
+    Attributes:
+        planned: planned cells.
+        ended: cells with an end.
+        unfinished: of those, cells that were stopped or whose end is unknown.
+        ungraded: cells that were answered and got no grade.
+        reasons: why cells did not complete; `output_limit` when an answer was cut.
+    """
+
+    planned: int
+    ended: int
+    unfinished: int = 0
+    ungraded: int = 0
+    reasons: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One side of a comparison, as far as it decides whether there can be one.
+
+    Attributes:
+        cases: ids of the cases that every target plans; `None` when the targets do not all plan the same.
+        has_single: whether one of its targets is a single model.
+    """
+
+    run_id: str
+    status: str
     mode: str
-    output_policy: str
-    sampling: Json
-    benchmark_options: Json
-    benchmark_weights: Json
-    adapter_versions: Json
-    answer_limits: Json
-    native_limits: Json
-    evaluators: Json
+    rules: Rules
+    endings: Endings
+    cases: frozenset[str] | None
+    case_sha256: str = ""
+    has_single: bool = True
 
 
-def differing_rules(first: Rules, second: Rules) -> tuple[str, ...]:
-    """Names of the rules in which the two differ."""
-    return tuple(field.name for field in fields(Rules) if _plain(first, field.name) != _plain(second, field.name))
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in the way: a stable reason, a sentence, and whether the run's state (not its plan) is at fault."""
+
+    reason: str
+    message: str
+    state: bool = field(default=False, compare=False)
 
 
-def check_rules(baseline: Rules, candidate: Rules) -> None:
-    """Raises `InvalidInput` (`RULES_DIFFER`) naming every rule in which the two runs differ."""
-    differing = differing_rules(baseline, candidate)
-    if differing:
-        names = ", ".join(differing)
-        raise InvalidInput("RULES_DIFFER", f"the runs differ in {names}; their answers cannot be compared", rules=names)
+def faults(side: Contender, *, baseline: bool) -> list[Difference]:
+    """What keeps a run out of every comparison, in the order of the protocol."""
+    found: list[Difference] = []
+    run, ends = f"run {side.run_id}", side.endings
+    if side.mode != "live":
+        found.append(Difference("NOT_LIVE", f"{run} is a {side.mode}; only live runs are compared"))
+    if side.status not in OVER:
+        sentence = f"{run} is {side.status}; only completed and failed runs are compared"
+        found.append(Difference("RUN_NOT_OVER", sentence, state=True))
+    if baseline and not side.has_single:
+        found.append(Difference("NO_SINGLE_MODEL", f"{run} has no single model to compare with"))
+    if side.cases is None:
+        found.append(Difference("PARTIAL_MATRIX", f"the targets of {run} do not all answer the same cases"))
+    elif not side.cases:
+        found.append(Difference("NO_CASES", f"{run} plans no cases"))
+    if ends.ended < ends.planned:
+        count = ends.planned - ends.ended
+        sentence = f"{count} of {ends.planned} cells of {run} have no end; wait for them, or recover them"
+        found.append(Difference("CELLS_PENDING", sentence, state=True))
+    if ends.unfinished:
+        sentence = f"{ends.unfinished} cells of {run} were stopped or lost, which is no wrong answer; recover them"
+        found.append(Difference("CELLS_UNFINISHED", sentence, state=True))
+    if ends.ungraded:
+        sentence = f"{ends.ungraded} answers of {run} have no grade; a comparison needs right or wrong for each"
+        found.append(Difference("CELLS_UNGRADED", sentence, state=True))
+    return found
 
 
-def _plain(rules: Rules, name: str) -> Json:
-    value: Json = getattr(rules, name)
-    return None if value == {} else value
+def differences(first: Contender, second: Contender) -> list[Difference]:
+    """What keeps two runs from being compared with each other: the first difference of each kind."""
+    found: list[Difference] = []
+    if first.cases is not None and second.cases is not None and first.cases != second.cases:
+        found.append(_cases(first, second))
+    one, other = first.rules, second.rules
+    found += _plain("VERSION_DIFFERS", "version", one.version, other.version)
+    found += _plain("OUTPUT_POLICY_DIFFERS", "output_policy", one.output_policy, other.output_policy)
+    found += _objects("SAMPLING_DIFFERS", "sampling", one.sampling, other.sampling)
+    found += _limits(first, second)
+    found += _objects("OPTIONS_DIFFER", "benchmark_options", one.benchmark_options, other.benchmark_options)
+    found += _objects("WEIGHTS_DIFFER", "benchmark_weights", one.benchmark_weights, other.benchmark_weights)
+    found += _objects("ADAPTERS_DIFFER", "adapter_versions", one.adapter_versions, other.adapter_versions)
+    found += _objects("EVALUATORS_DIFFER", "evaluators", one.evaluators, other.evaluators)
+    found += _shared("NATIVE_LIMITS_DIFFER", "native_limits", one.native_limits, other.native_limits)
+    found += _shared("PRICES_DIFFER", "prices", one.prices, other.prices)
+    found += _shared("PARAMETERS_DIFFER", "targets", one.singles, other.singles)
+    return found
+
+
+def refusal(found: list[Difference]) -> SrBenchError:
+    """The error that tells all of `found`: the first one's reason, every sentence, every reason in `reasons`."""
+    kind = Conflict if all(one.state for one in found) else InvalidInput
+    first = next((one for one in found if not one.state), found[0]) if kind is InvalidInput else found[0]
+    ordered = [first, *(one for one in found if one is not first)]
+    reasons = ",".join(dict.fromkeys(one.reason for one in ordered))
+    return kind(first.reason, "; ".join(one.message for one in ordered), reasons=reasons)
+
+
+def check_pair(baseline: Contender, candidate: Contender) -> None:
+    """Raises: `InvalidInput` or `Conflict` with the reasons above, unless the two can be compared."""
+    if baseline.run_id == candidate.run_id:
+        run = baseline.run_id
+        raise InvalidInput("SAME_RUN", f"run {run} cannot be compared with itself; name two runs", run=run)
+    found = [*faults(baseline, baseline=True), *faults(candidate, baseline=False), *differences(baseline, candidate)]
+    if found:
+        raise refusal(found)
+
+
+def content_difference(first: Mapping[str, str], second: Mapping[str, str]) -> Difference | None:
+    """The first case, by id, whose content is not the same in both; both map case ids to digests."""
+    for case_id in sorted(first):
+        if first[case_id] != second.get(case_id):
+            return Difference("CASE_CONTENT_DIFFERS", f"case {case_id} does not say the same in both runs")
+    return None
+
+
+def _cases(first: Contender, second: Contender) -> Difference:
+    assert first.cases is not None
+    assert second.cases is not None
+    only_first, only_second = sorted(first.cases - second.cases), sorted(second.cases - first.cases)
+    case, run = (only_first[0], first.run_id) if only_first else (only_second[0], second.run_id)
+    count = len(only_first) + len(only_second)
+    return Difference(
+        "CASES_DIFFER", f"the runs do not plan the same cases: {count} differ, the first is {case}, only in {run}"
+    )
+
+
+def _plain(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
+    return [] if one == other else [Difference(reason, f"{name} is {_shown(one)} and {_shown(other)}")]
+
+
+def _objects(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
+    path = _first_path(one, other, name)
+    return [] if path is None else [Difference(reason, path)]
+
+
+def _shared(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
+    """As `_objects`, for those keys alone that both have."""
+    first, second = _object(one), _object(other)
+    both = sorted(first.keys() & second.keys())
+    return _objects(reason, name, {key: first[key] for key in both}, {key: second[key] for key in both})
+
+
+def _limits(first: Contender, second: Contender) -> list[Difference]:
+    one, other = _object(first.rules.limits), _object(second.rules.limits)
+    seen = first.endings.reasons | second.endings.reasons
+    for name in sorted(one.keys() | other.keys()):
+        if one.get(name) == other.get(name):
+            continue
+        # A limit that nobody has heard of may do anything.
+        met = sorted(seen & RAN_INTO[name]) if name in RAN_INTO else ["any"]
+        if met:
+            sentence = f"limits.{name} is {_shown(one.get(name))} and {_shown(other.get(name))}, and cells ran into it"
+            return [Difference("LIMITS_DIFFER", f"{sentence} ({', '.join(met)})")]
+    return []
+
+
+def _first_path(one: Json, other: Json, path: str) -> str | None:
+    """The first place where two JSON values differ, in words; an absent and an empty object are equal."""
+    if _same(one, other):
+        return None
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            found = _first_path(one.get(key), other.get(key), f"{path}.{key}")
+            if found is not None:
+                return found
+    return f"{path} is {_shown(one)} and {_shown(other)}"
+
+
+def _same(one: Json, other: Json) -> bool:
+    empty: Iterable[Json] = (None, {})
+    return (one in empty and other in empty) or (one == other and isinstance(one, bool) == isinstance(other, bool))
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _shown(value: Json) -> str:
+    text = "absent" if value is None else repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

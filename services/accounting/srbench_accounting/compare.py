@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
-from srbench_kit.errors import Conflict, InvalidInput
+from srbench_kit.errors import InvalidInput
 
 from srbench_accounting.bootstrap import Strata, released_interval
-from srbench_accounting.columns import CellEnd, Ints, OutcomeColumns, PlanColumns
+from srbench_accounting.columns import CallColumns, CellEnd, Floats, Ints, OutcomeColumns, PlanColumns
+from srbench_accounting.comparable import OUTPUT_LIMIT, Contender, Endings, Rules, check_pair
 from srbench_accounting.intervals import clipped, hoeffding_radius
 from srbench_accounting.metrics import CACHE_NEUTRAL_BASIS, Metrics
 from srbench_accounting.paired import holm, mcnemar_exact, mcnemar_mid_p
@@ -41,12 +42,30 @@ class RunFigures:
 
     Attributes:
         singles: ids of the targets that are one model.
+        rules: what another run must share with it.
+        calls: for the intervals of savings and the null routers; `None` leaves them out.
     """
 
     plan: PlanColumns
     outcomes: OutcomeColumns
     report: Report
     singles: frozenset[str]
+    rules: Rules = field(default_factory=Rules)
+    calls: CallColumns | None = None
+
+    def contender(self) -> Contender:
+        """The side as far as it decides whether there can be a comparison."""
+        facts = self.report.facts
+        return Contender(
+            run_id=facts.run_id,
+            status=facts.status,
+            mode=facts.mode,
+            rules=self.rules,
+            endings=endings(self.plan, self.outcomes),
+            cases=same_cases(self.plan),
+            case_sha256=facts.case_sha256,
+            has_single=any(target in self.singles for target in self.plan.target_ids),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +143,17 @@ class ComparisonReport:
 def compare(baseline: RunFigures, candidate: RunFigures) -> ComparisonReport:
     """The comparison. Cases are paired by id, whatever their order.
 
-    Raises:
-        InvalidInput: the runs are one run (`SAME_RUN`), have no single model (`NO_SINGLE_MODEL`), or their targets do not
-            all plan the same cases (`CASES_DIFFER`), or one of the runs is a preview or a replay (`NOT_LIVE`).
-        Conflict: one of the runs is not over (`RUN_NOT_OVER`), or a planned cell has no end (`CELLS_PENDING`).
+    Raises: `InvalidInput` (`NO_WEIGHT`) and what `comparable.check_pair` raises.
     """
-    _check_sides(baseline, candidate)
+    check_pair(baseline.contender(), candidate.contender())
     tied = _strongest(baseline)
     best = min(tied, key=_by_known_spend)
     ineligible = ineligible_reason(tied, baseline.report.facts.cost_policy, candidate.report.facts.cost_policy)
-    layout = _Layout.of(baseline.plan)
-    first = _right(baseline, best.id)[layout.order]
+    layout = Layout.of(baseline.plan)
+    first = right_of(baseline, best.id)[layout.order]
     targets = candidate.report.summary.targets
     places = layout.places(candidate.plan, baseline.plan)
-    differences = np.stack([_right(candidate, row.id)[places] - first for row in targets])
+    differences = np.stack([right_of(candidate, row.id)[places] - first for row in targets])
     strata = Strata(differences, layout.sizes, layout.weights)
     intervals = released_interval(strata)
     radius = hoeffding_radius(layout.weights, layout.sizes)
@@ -164,7 +180,7 @@ def compare(baseline: RunFigures, candidate: RunFigures) -> ComparisonReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class Layout:
     """The baseline's cases, benchmark after benchmark in alphabetical order, each in plan order.
 
     Attributes:
@@ -178,7 +194,7 @@ class _Layout:
     exact_weights: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, plan: PlanColumns) -> _Layout:
+    def of(cls, plan: PlanColumns) -> Layout:
         planned = np.unique(plan.cell_case)
         codes = plan.case_benchmark.codes[planned]
         names = sorted({plan.case_benchmark.vocabulary[code] for code in codes})
@@ -200,6 +216,10 @@ class _Layout:
         place = {case: index for index, case in enumerate(own.case_ids)}
         return np.array([place[baseline.case_ids[index]] for index in self.order.tolist()], dtype=np.int64)
 
+    def case_weights(self) -> Floats:
+        """What each case, in this order, weighs in the quality; they add up to 1."""
+        return np.repeat(np.asarray(self.weights) / np.asarray(self.sizes), self.sizes)
+
     def quality(self, differences: Ints) -> Fraction:
         """The weighted mean difference, exactly."""
         ends = np.cumsum(self.sizes)
@@ -208,7 +228,7 @@ class _Layout:
         return sum((weight * Fraction(total, size) for weight, total, size in shares), Fraction(0))
 
 
-def _right(side: RunFigures, target_id: str) -> Ints:
+def right_of(side: RunFigures, target_id: str) -> Ints:
     """1 where the target has the case right, else 0, in the order of its own plan."""
     outcomes, target = side.outcomes, list(side.plan.target_ids).index(target_id)
     right = np.zeros(len(side.plan.case_ids), dtype=np.int64)
@@ -219,7 +239,7 @@ def _right(side: RunFigures, target_id: str) -> Ints:
 def _comparison(
     best: Metrics,
     row: Metrics,
-    layout: _Layout,
+    layout: Layout,
     differences: Ints,
     interval: tuple[float, float],
     radius: float,
@@ -286,41 +306,26 @@ def _by_known_spend(row: Metrics) -> tuple[bool, int, str]:
     return spend is None, spend or 0, row.id
 
 
-def _check_sides(baseline: RunFigures, candidate: RunFigures) -> None:
-    first, second = baseline.report.facts.run_id, candidate.report.facts.run_id
-    if first == second:
-        raise InvalidInput("SAME_RUN", f"run {first} cannot be compared with itself; name two runs", run=first)
-    for side in (baseline, candidate):
-        _check_over(side)
-    if not any(target in baseline.singles for target in baseline.plan.target_ids):
-        raise InvalidInput("NO_SINGLE_MODEL", f"run {first} has no single model to compare with", run=first)
-    cases = _same_cases(baseline)
-    if not cases or _same_cases(candidate) != cases:
-        raise InvalidInput("CASES_DIFFER", f"runs {first} and {second} do not plan the same cases for every target")
-    for side in (baseline, candidate):
-        pending = sum(row.pending for row in side.report.summary.targets)
-        if pending:
-            run = side.report.facts.run_id
-            raise Conflict("CELLS_PENDING", f"{pending} cells of run {run} have no end yet; wait for them", run=run)
+def endings(plan: PlanColumns, outcomes: OutcomeColumns) -> Endings:
+    """How the run's cells ended."""
+    stopped = (outcomes.end == CellEnd.CANCELLED) | (outcomes.end == CellEnd.INTERRUPTED)
+    reasons = set(outcomes.reason.counts())
+    if outcomes.output_limit.any():
+        reasons.add(OUTPUT_LIMIT)
+    return Endings(
+        planned=len(plan.cell_case),
+        ended=len(outcomes),
+        unfinished=int(stopped.sum()),
+        ungraded=int(((outcomes.end == CellEnd.DONE) & (outcomes.correct < 0)).sum()),
+        reasons=frozenset(reasons),
+    )
 
 
-def _check_over(side: RunFigures) -> None:
-    facts = side.report.facts
-    if facts.mode != "live":
-        raise InvalidInput(
-            "NOT_LIVE", f"run {facts.run_id} is a {facts.mode}; only live runs are compared", run=facts.run_id
-        )
-    if facts.status not in ("completed", "failed"):
-        sentence = f"run {facts.run_id} is {facts.status}; only completed and failed runs are compared"
-        raise Conflict("RUN_NOT_OVER", sentence, run=facts.run_id)
-
-
-def _same_cases(side: RunFigures) -> frozenset[str]:
-    """The cases that every target of the run plans; empty when they do not all plan the same, or plan none."""
-    plan = side.plan
+def same_cases(plan: PlanColumns) -> frozenset[str] | None:
+    """The cases that every target of the run plans; `None` when they do not all plan the same."""
     seen = np.zeros((len(plan.target_ids), len(plan.case_ids)), dtype=bool)
     seen[plan.cell_target, plan.cell_case] = True
     planned = seen.any(axis=0)
     if not seen[:, planned].all():
-        return frozenset()
+        return None
     return frozenset(plan.case_ids[index] for index in np.flatnonzero(planned).tolist())

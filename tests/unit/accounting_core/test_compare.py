@@ -19,7 +19,6 @@ from srbench_accounting.columns import (
     floats,
     ints,
 )
-from srbench_accounting.comparable import Rules, check_rules, differing_rules
 from srbench_accounting.compare import Comparison, RunFigures, compare
 from srbench_accounting.paired import mcnemar_exact
 from srbench_accounting.report import RunFacts, make_report
@@ -235,6 +234,13 @@ def empty_calls(side: RunFigures) -> CallColumns:
     return CallColumns(**columns)
 
 
+def ending(side: RunFigures, end: CellEnd, correct: int = 0) -> RunFigures:
+    """The same run with a first cell that ended otherwise."""
+    outcomes = replace(side.outcomes, end=side.outcomes.end.copy(), correct=side.outcomes.correct.copy())
+    outcomes.end[0], outcomes.correct[0] = end, correct
+    return replace(side, outcomes=outcomes)
+
+
 BASE, OTHER = run({"a": ALL}), router(ALL)
 REFUSED: list[tuple[RunFigures, RunFigures, type[SrBenchError], str]] = [
     (BASE, BASE, InvalidInput, "SAME_RUN"),
@@ -247,6 +253,9 @@ REFUSED: list[tuple[RunFigures, RunFigures, type[SrBenchError], str]] = [
     (run({"a": ALL}, mode="replay"), OTHER, InvalidInput, "NOT_LIVE"),
     (BASE, router(ALL, status="running"), Conflict, "RUN_NOT_OVER"),
     (BASE, router(ALL, status="cancelled"), Conflict, "RUN_NOT_OVER"),
+    (BASE, ending(OTHER, CellEnd.CANCELLED), Conflict, "CELLS_UNFINISHED"),
+    (ending(BASE, CellEnd.INTERRUPTED), OTHER, Conflict, "CELLS_UNFINISHED"),
+    (BASE, ending(OTHER, CellEnd.DONE, correct=-1), Conflict, "CELLS_UNGRADED"),
     (run({"a": ALL}, weights={"mmlu-pro": 0, "tau3": 0}), OTHER, InvalidInput, "NO_WEIGHT"),
 ]
 
@@ -266,30 +275,3 @@ def test_targets_that_plan_different_cases_cannot_be_compared() -> None:
     plan = replace(ragged.plan, cell_case=ragged.plan.cell_case[keep], cell_target=ragged.plan.cell_target[keep])
     with pytest.raises(InvalidInput, match="same cases"):
         compare(replace(ragged, plan=plan), OTHER)
-
-
-RULES = Rules(
-    case_sha256="c",
-    mode="live",
-    output_policy="bounded",
-    sampling={"temperature": 0},
-    benchmark_options={},
-    benchmark_weights={"hle": 1},
-    adapter_versions={"hle": "v1"},
-    answer_limits={"max_output_tokens": 10},
-    native_limits=None,
-    evaluators=None,
-)
-
-
-def test_runs_under_the_same_rules_are_comparable_and_empty_is_absent() -> None:
-    check_rules(RULES, replace(RULES, benchmark_options=None, evaluators={}))
-
-
-@pytest.mark.parametrize("name", list(Rules.__slots__))
-def test_a_rule_that_differs_is_named(name: str) -> None:
-    other = replace(RULES, **{name: "changed"})
-    assert differing_rules(RULES, other) == (name,)
-    with pytest.raises(InvalidInput, match=name) as caught:
-        check_rules(RULES, other)
-    assert caught.value.reason == "RULES_DIFFER"

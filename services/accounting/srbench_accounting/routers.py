@@ -1,0 +1,225 @@
+"""Routers that look at no question, beside a real one, and where the real one's wrong answers come from.
+
+Everything follows from the single models' saved answers to the same cases: no model is asked again. It assumes that a
+model behind the router would have answered as it did by itself; where it did not, the regret calls that execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from srbench_accounting.columns import Floats, Ints, Labels
+
+PERMUTATIONS = 999
+SEED = 20260918
+NOT_CHEAP_ENOUGH = "every single model costs more than the router"
+ROUTER_COST_UNKNOWN = "the router's cost is unknown"
+NO_POOL_COST = "no single model's cost is known"
+NOTES = (
+    "a model behind the router is taken to answer as it did by itself",
+    "costs are those of the subjects' calls; a single model of unknown cost is in no mix",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The single models' saved answers.
+
+    Attributes:
+        right: (model, case) → 1 right, 0 wrong or failed.
+        cost: (model, case) → picodollars, NaN where unknown.
+        weight: by case; adds up to 1.
+    """
+
+    names: tuple[str, ...]
+    right: Ints
+    cost: Floats
+    weight: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """What a router did.
+
+    Attributes:
+        right: by case, 1 right, 0 wrong or failed.
+        cost: picodollars over all cases; `None` when unknown.
+        choice: by case, the position of the chosen model in the pool; -1 where it is none of them or not known.
+        decision: by case.
+    """
+
+    name: str
+    right: Ints
+    cost: int | None
+    choice: Ints
+    decision: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Quality and cost of one policy; `shares` is the part of the cases that each model gets, for mixes."""
+
+    name: str
+    quality: float
+    cost: int | None
+    shares: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitTest:
+    """The router's choices against the same choices dealt out at random; fields as in `srbench.v1.SplitTest`."""
+
+    known_choices: int
+    observed_quality: float
+    shuffled_quality: float
+    permutation_p: float
+    permutations: int
+    shares: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullRouters:
+    """Fields as in `srbench.v1.NullRouters`."""
+
+    router: Policy
+    always: tuple[Policy, ...]
+    static_mix: Policy | None
+    static_mix_reason: str | None
+    split: SplitTest | None
+    oracle: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegretParts:
+    """Weighted shares; `correct` and the four causes add up to `weight`."""
+
+    decision: str
+    cases: int
+    weight: float
+    correct: float
+    pool_limit: float
+    selection_error: float
+    execution_failure: float
+    unattributed: float
+
+
+def null_routers(pool: Pool, routed: Routed) -> NullRouters:
+    """Always one model, the best mix at the router's spend, the router's own split shuffled, and the oracle."""
+    always = tuple(
+        Policy(name=name, quality=float(pool.right[row] @ pool.weight), cost=_sum(pool.cost[row]))
+        for row, name in enumerate(pool.names)
+    )
+    mix, reason = static_mix(always, routed.cost)
+    return NullRouters(
+        router=Policy(name=routed.name, quality=float(routed.right @ pool.weight), cost=routed.cost),
+        always=always,
+        static_mix=mix,
+        static_mix_reason=reason,
+        split=split_test(pool, routed.choice),
+        oracle=oracle(pool),
+    )
+
+
+def static_mix(always: Sequence[Policy], spend: int | None) -> tuple[Policy | None, str | None]:
+    """The mix of highest expected quality whose expected cost is at most `spend`; else why there is none.
+
+    Maximise `Σ p·q` with `Σ p·c ≤ spend`, `Σ p = 1`: a linear programme with two constraints, so one or two models carry
+    the best mix, and trying all pairs finds it. Source: Dantzig, Linear Programming and Extensions (1963), chapter 4.
+    """
+    if spend is None:
+        return None, ROUTER_COST_UNKNOWN
+    priced = [(one, one.cost) for one in always if one.cost is not None]
+    if not priced:
+        return None, NO_POOL_COST
+    mixes = [_mixed([(one, 1.0)]) for one, cost in priced if cost <= spend]
+    for (one, low), (other, high) in combinations(sorted(priced, key=lambda item: item[1]), 2):
+        if low <= spend < high:
+            part = (spend - low) / (high - low)
+            mixes.append(_mixed([(one, 1 - part), (other, part)]))
+    if not mixes:
+        return None, NOT_CHEAP_ENOUGH
+    return max(mixes, key=lambda mix: (mix.quality, -(mix.cost or 0))), None
+
+
+def split_test(pool: Pool, choice: Ints, permutations: int = PERMUTATIONS, seed: int = SEED) -> SplitTest | None:
+    """Whether the choices fit the cases better than the same choices dealt out at random; `None` without known choices.
+
+    One-sided permutation test of the weighted quality of the chosen models' saved answers: `p = (1 + #{random ≥
+    observed}) / (1 + permutations)`, which is valid for any number of permutations. Source: Phipson and Smyth, Stat.
+    Appl. Genet. Mol. Biol. 9 (2010) 39.
+    """
+    known = np.flatnonzero(choice >= 0)
+    if not len(known):
+        return None
+    made, right = choice[known], pool.right[:, known]
+    weight = pool.weight[known] / pool.weight[known].sum()
+    counts = np.bincount(made, minlength=len(pool.names))
+    observed = float(right[made, np.arange(len(known))] @ weight)
+    dealt = np.random.Generator(np.random.PCG64(seed)).permuted(
+        np.broadcast_to(made.astype(np.int8), (permutations, len(known))), axis=1
+    )
+    # Of each model's cases, those dealt to it and answered right.
+    scores = sum(((dealt == row) @ (right[row] * weight) for row in np.flatnonzero(counts)), np.zeros(permutations))
+    as_good = int((scores >= observed - 1e-12).sum())
+    return SplitTest(
+        known_choices=len(known),
+        observed_quality=observed,
+        shuffled_quality=float((counts / len(known)) @ (right @ weight)),
+        permutation_p=(1 + as_good) / (1 + permutations),
+        permutations=permutations,
+        shares=tuple((name, count / len(known)) for name, count in zip(pool.names, counts.tolist(), strict=True) if count),
+    )
+
+
+def oracle(pool: Pool) -> Policy:
+    """The cheapest right answer of every case; the cheapest answer where none is right."""
+    cost = np.where(np.isnan(pool.cost), np.inf, pool.cost)
+    any_right = pool.right.any(axis=0)
+    among = np.where((pool.right == 1) | ~any_right, cost, np.inf)
+    cheapest = among.min(axis=0)
+    known = bool(np.isfinite(cheapest).all())
+    return Policy(name="oracle", quality=float(any_right @ pool.weight), cost=int(cheapest.sum()) if known else None)
+
+
+def regret(pool: Pool, routed: Routed) -> tuple[RegretParts, tuple[RegretParts, ...]]:
+    """(over all cases, by decision with most weight first)."""
+    wrong, possible = routed.right == 0, pool.right.any(axis=0)
+    known = routed.choice >= 0
+    chosen_right = np.zeros(len(wrong), dtype=bool)
+    chosen_right[known] = pool.right[routed.choice[known], np.flatnonzero(known)] == 1
+    causes = {
+        "correct": ~wrong,
+        "pool_limit": wrong & ~possible,
+        "selection_error": wrong & possible & known & ~chosen_right,
+        "execution_failure": wrong & chosen_right,
+        "unattributed": wrong & possible & ~known,
+    }
+
+    def parts(decision: str, cases: Ints) -> RegretParts:
+        weight = pool.weight[cases]
+        shares = {name: float(weight @ mask[cases]) for name, mask in causes.items()}
+        return RegretParts(decision=decision, cases=len(cases), weight=float(weight.sum()), **shares)
+
+    codes = routed.decision.codes
+    names = ("", *routed.decision.vocabulary)
+    rows = [parts(names[code + 1], np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()]
+    rows.sort(key=lambda row: (-row.weight, row.decision))
+    return parts("", np.arange(len(codes))), tuple(rows)
+
+
+def _mixed(parts: Sequence[tuple[Policy, float]]) -> Policy:
+    return Policy(
+        name="static mix",
+        quality=sum(part * one.quality for one, part in parts),
+        cost=round(sum(part * (one.cost or 0) for one, part in parts)),
+        shares=tuple((one.name, part) for one, part in parts if part > 0),
+    )
+
+
+def _sum(costs: Floats) -> int | None:
+    total = costs.sum()
+    return None if np.isnan(total) else int(total)
