@@ -13,6 +13,7 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import planner_service_pb2 as planner
+from srbench.v1 import routing_flow_pb2
 from srbench_kit import auth as kit_auth
 from srbench_kit import wire
 from srbench_kit.auth import Actor
@@ -76,6 +77,7 @@ DOORS: dict[str, Door] = {
     _ACCOUNTING + "ListCalls": Door(request=accounting.ListCallsRequest),
     _ACCOUNTING + "GetCall": Door(request=accounting.GetCallRequest),
     _ACCOUNTING + "ReadEvidence": Door(request=accounting.ReadEvidenceRequest, streams=True),
+    _ACCOUNTING + "GetRoutingFlow": Door(request=routing_flow_pb2.GetRoutingFlowRequest),
 }
 
 

@@ -11,7 +11,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import plan_pb2, report_pb2, target_pb2
+from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit.jsonview import enum_name, json_name
 from srbench_kit.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
@@ -47,6 +47,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     accounting.Call,
     accounting.Spend,
     report_pb2.Report,
+    routing_flow_pb2.RoutingFlow,
     target_pb2.Target,
 )
 _VALUE, _TIME, _DURATION = "srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import plan_pb2, report_pb2
+from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
-from srbench_accounting import answers, convert, schema
+from srbench_accounting import answers, convert, routing_flow_convert, schema
 from srbench_accounting.listing import CallWithEnd, Filter, Page
 from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import KnownRun, PlanCases
@@ -39,6 +39,18 @@ def report(
     eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
     outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
     return store.deriving.report(planner_run, cases.cases, outcomes, calls)
+
+
+def routing_flow(
+    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, target_id: str
+) -> routing_flow_pb2.RoutingFlow:
+    """Where a run's questions went. Raises: `NotFound` (`NO_SUCH_TARGET`)."""
+    ids = [target.id for target in run.context.targets]
+    if target_id and target_id not in ids:
+        raise NotFound("NO_SUCH_TARGET", f"run {run.run_id} has no target {target_id!r}", target_id=target_id)
+    outcomes, calls = store.loader.load(connection, run.run_no, 0.0)
+    wanted = ids.index(target_id) if target_id else None
+    return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:

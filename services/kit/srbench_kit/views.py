@@ -37,6 +37,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     ),
     "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
+    "srbench.v1.RoutingFlowRow": frozenset({"decision", "model", "stratum"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.
 CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")

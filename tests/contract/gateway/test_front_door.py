@@ -32,7 +32,7 @@ def methods(service: Any) -> dict[str, Any]:
 def test_every_method_of_the_planner_but_references_has_a_door_and_only_reads_of_accounting() -> None:
     plans = methods(planner.DESCRIPTOR.services_by_name["PlannerService"])
     facts = methods(accounting.DESCRIPTOR.services_by_name["AccountingService"])
-    reads = {"GetSpend", "GetReport", "ListOutcomes", "ListCalls", "GetCall", "ReadEvidence"}
+    reads = {"GetSpend", "GetReport", "ListOutcomes", "ListCalls", "GetCall", "ReadEvidence", "GetRoutingFlow"}
     expected = {name for name in plans if not name.endswith("/StreamReferences")}
     expected |= {name for name in facts if name.rpartition("/")[2] in reads}
     assert set(DOORS) == expected

@@ -29,6 +29,7 @@ CORE = (
     "report",
     "reservation",
     "routers",
+    "routing_flow",
     "saving_interval",
     "savings",
     "settlement",

@@ -414,6 +414,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/routing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
+        get: operations["routing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1328,6 +1345,36 @@ export interface components {
             known_spend_usd: number;
             /** @description Upper bound of the spend: known cost plus what stays reserved, in picodollars. */
             spend_upper_usd: number | null;
+        };
+        /** @description Where a run's questions went and how they ended, counted over all planned cells. */
+        RoutingFlow: {
+            /** @description The run. */
+            run_id: string;
+            /** @description The planned cells counted. */
+            cell_count: number;
+            /** @description The counts; they add up to `cell_count`. By target, benchmark, stratum, decision, model and outcome. */
+            rows: components["schemas"]["RoutingFlowRow"][];
+        };
+        /** @description Cells that went the same way. */
+        RoutingFlowRow: {
+            /** @description The target. */
+            target_id: string;
+            /** @description The benchmark. */
+            benchmark: string;
+            /** @description The stratum of the benchmark, such as a category; empty when the cases have none. */
+            stratum: string | null;
+            /** @description The router's last decision; empty when there is none. */
+            decision: string | null;
+            /** @description The model that answered last; empty when nothing was sent, or when nobody said. */
+            model: string | null;
+            /** @description `right`, `wrong`, `ungraded`, `failed`, `cancelled`, `sent_unknown` or `pending`. */
+            outcome: string;
+            /** @description The cells. */
+            cell_count: number;
+            /** @description Known cost of their subject calls, in picodollars. */
+            known_cost_usd: number;
+            /** @description Subject calls whose cost is unknown. */
+            unknown_cost_count: number;
         };
         /** @description A run. */
         Run: {
@@ -2453,6 +2500,40 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    routing: {
+        parameters: {
+            query?: {
+                /** @description Only this target. */
+                target_id?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingFlow"];
                 };
             };
             /** @description The request failed. */
