@@ -71,6 +71,7 @@ DOORS: dict[str, Door] = {
     _PLANNER + "CancelRun": Door(writes=True),
     _PLANNER + "ListRunEvents": Door(),
     _PLANNER + "ListCells": Door(),
+    _PLANNER + "GetRunCase": Door(),
     _ACCOUNTING + "GetSpend": Door(request=accounting.GetSpendRequest),
     _ACCOUNTING + "GetReport": Door(request=accounting.GetReportRequest),
     _ACCOUNTING + "ListOutcomes": Door(request=accounting.ListOutcomesRequest),

@@ -168,12 +168,13 @@ def _apply_views(found: dict[str, Any]) -> None:
         benchmarks=listed(record(id=TEXT, title=TEXT, count=INTEGER)),
         provenance=record(sha256=TEXT, seed=INTEGER, selection=TEXT, sources=listed(ref("DatasetSource"))),
     )
-    found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ANYTHING)
+    found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ref("Manifest"))
     found["RunRow"] = derived("Run", manifest=ref("ManifestSummary"), manifest_summary={"const": True})
     found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
     found["CallRow"] = derived("Call", CALL_TEXTS)
     found["ManifestTarget"] = _manifest_target(found)
     found["ManifestSummary"] = _manifest_summary(found)
+    found["Manifest"] = _manifest(found)
     found["Error"] = _error()
     for never_shown in ("Plan", "Target", "Price", "ChatMessage"):
         del found[never_shown]
@@ -194,6 +195,15 @@ def _manifest_summary(found: dict[str, Any]) -> Schema:
     summary = record(**plan, targets=listed(ref("ManifestTarget")), limits=ref("Limits"))
     properties: Properties = summary["properties"]
     return summary | {"properties": properties | {"dataset": record(sha256=TEXT, case_count=INTEGER)}}
+
+
+def _manifest(found: dict[str, Any]) -> Schema:
+    """A frozen manifest: what planning always writes, beside whatever else its author wrote."""
+    summary = found["ManifestSummary"]["properties"]
+    never_in_it = ("plan_sha256", "case_sha256", "custom_subset", "dataset")
+    members: Properties = {key: value for key, value in summary.items() if key not in never_in_it}
+    digests = {"plan_sha256": TEXT, "case_sha256": TEXT, "dataset": {"type": "object", "properties": {"sha256": TEXT}}}
+    return {"type": "object", "properties": members | digests, "required": ["name", "mode", "targets", "limits"]}
 
 
 def _error() -> Schema:

@@ -8,6 +8,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { LanguageProvider } from './i18n/messages'
 import { makeRouter } from './app/router'
+import { SessionGate } from './app/session'
 
 const theme = createTheme({
   primaryColor: 'indigo',
@@ -29,7 +30,9 @@ createRoot(document.getElementById('root')!).render(
     <MantineProvider theme={theme} defaultColorScheme="auto" withCssVariables={false} withGlobalClasses={false}>
       <LanguageProvider>
         <QueryClientProvider client={queries}>
-          <RouterProvider router={router} />
+          <SessionGate>
+            <RouterProvider router={router} />
+          </SessionGate>
         </QueryClientProvider>
       </LanguageProvider>
     </MantineProvider>

@@ -170,16 +170,16 @@ class AccountingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """Lists outcomes in the order in which they were recorded.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListCalls(self, request, context):
-        """Lists calls in the order of their dispatch.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists calls in the order of their dispatch, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

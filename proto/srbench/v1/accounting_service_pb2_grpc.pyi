@@ -56,12 +56,12 @@ class AccountingServiceStub:
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.ListOutcomesRequest, _accounting_service_pb2.ListOutcomesResponse]
-    """Lists outcomes in the order in which they were recorded.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListCalls: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.ListCallsRequest, _accounting_service_pb2.ListCallsResponse]
-    """Lists calls in the order of their dispatch.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists calls in the order of their dispatch, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     GetCall: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.GetCallRequest, _accounting_service_pb2.Call]
     """Gives one call with its texts, derived again from the evidence.
@@ -135,12 +135,12 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.ListOutcomesRequest, _accounting_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
-    """Lists outcomes in the order in which they were recorded.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListCalls: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.ListCallsRequest, _accounting_service_pb2.ListCallsResponse]  # type: ignore[assignment]
-    """Lists calls in the order of their dispatch.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists calls in the order of their dispatch, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     GetCall: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.GetCallRequest, _accounting_service_pb2.Call]  # type: ignore[assignment]
     """Gives one call with its texts, derived again from the evidence.
@@ -247,8 +247,8 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _accounting_service_pb2.ListOutcomesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_accounting_service_pb2.ListOutcomesResponse, _abc.Awaitable[_accounting_service_pb2.ListOutcomesResponse]]:
-        """Lists outcomes in the order in which they were recorded.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
 
     @_abc_1.abstractmethod
@@ -257,8 +257,8 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _accounting_service_pb2.ListCallsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_accounting_service_pb2.ListCallsResponse, _abc.Awaitable[_accounting_service_pb2.ListCallsResponse]]:
-        """Lists calls in the order of their dispatch.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists calls in the order of their dispatch, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
 
     @_abc_1.abstractmethod

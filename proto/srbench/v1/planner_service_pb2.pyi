@@ -1648,3 +1648,29 @@ class StreamSealedCasesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StreamSealedCasesResponse: _TypeAlias = StreamSealedCasesResponse  # noqa: Y015
+
+@_typing.final
+class GetRunCaseRequest(_message.Message):
+    """The request for `GetRunCase`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The run."""
+    case_id: _builtins.str
+    """The case."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        case_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_id", b"case_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRunCaseRequest: _TypeAlias = GetRunCaseRequest  # noqa: Y015

@@ -62,6 +62,11 @@ def call_words(call: CallRow, receipt: ReceiptRow | None) -> list[int | None]:
     ]
 
 
+def model_words(receipt: ReceiptRow) -> list[int | None]:
+    """The vocabulary numbers that an outcome needs of its subject's `receipt`."""
+    return [receipt.model, receipt.selected_model, receipt.decision]
+
+
 def call(
     row: CallRow, receipt: ReceiptRow | None, *, run: KnownRun, case: plan_pb2.PlanCase | None, words: Words
 ) -> pb.Call:
@@ -177,6 +182,10 @@ def outcome(
         if row.start_us is not None:
             message.latency_s = (finish_us - row.start_us) / 1e6
     _fill_sums(message, subject_ends)
+    last = subject_ends[-1] if subject_ends else None
+    if last is not None:
+        message.model = words[last.selected_model] or words[last.model]
+        message.decision = words[last.decision]
     return message
 
 

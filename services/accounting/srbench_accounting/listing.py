@@ -83,6 +83,7 @@ class Filter:
     cases: frozenset[int] | None = None
     state: int | None = None
     correct: int | None = None
+    cell: int | None = None
 
     @property
     def everything(self) -> bool:
@@ -102,16 +103,34 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The ids of one page, how many rows fit in all, and whether more come after it."""
+    """The ids of one page, how many rows fit in all, and whether more come after it.
+
+    Attributes:
+        position: rows before the page's end, for lists in another order than that of recording.
+    """
 
     ids: list[int]
     total: int
     more: bool
+    position: int | None = None
 
     @property
     def last(self) -> int:
-        """The place of the page's last row."""
-        return sequence_of(self.ids[-1])
+        """Where the next page begins: after the place of this one's last row, or after so many rows."""
+        return self.position if self.position is not None else sequence_of(self.ids[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a page begins.
+
+    Attributes:
+        after: the place after which, in the order of recording.
+        offset: rows that fit to skip from there.
+    """
+
+    after: int = 0
+    offset: int = 0
 
 
 class Lists:
@@ -130,6 +149,10 @@ class Lists:
             outcomes, "outcome_id", ("case_index", "target_index", "state", "correct"), dialect
         )
         self._call_index = NarrowIndex(calls, "call_id", ("case_index", "target_index"), dialect)
+        self._outcome_of_cell = Statement(
+            sa.select(outcomes.c.outcome_id).where(outcomes.c.run_no == bind("run_no_"), outcomes.c.cell == bind("cell_")),
+            dialect,
+        )
         self._outcomes = InStatement(
             lambda items: (
                 sa.select(outcomes.c.outcome_id, *[outcomes.c[name] for name in OUTCOME_COLUMNS])
@@ -164,19 +187,22 @@ class Lists:
             dialect,
         )
 
-    def outcome_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
-        """The page of outcomes after place `after`."""
+    def outcome_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+        """The page of outcomes that begins at `start`."""
+        if wanted.cell is not None:
+            found = [identifier for (identifier,) in self._outcome_of_cell.rows(connection, run_no, wanted.cell)]
+            return Page(found[start.after + start.offset :], len(found), False)
         if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][0], after, size)
-        return _chosen(run_no, self._outcome_index.sequences(connection, run_no, wanted.fits), after, size)
+            return _range(run_no, self._counts.rows(connection, run_no)[0][0], start, size)
+        return _chosen(run_no, self._outcome_index.sequences(connection, run_no, wanted.fits), start, size)
 
-    def call_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
-        """The page of calls after place `after`."""
+    def call_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+        """The page of calls that begins at `start`."""
         if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][1], after, size)
-        return _chosen(run_no, self._call_index.sequences(connection, run_no, wanted.fits), after, size)
+            return _range(run_no, self._counts.rows(connection, run_no)[0][1], start, size)
+        return _chosen(run_no, self._call_index.sequences(connection, run_no, wanted.fits), start, size)
 
-    def open_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
+    def open_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
         """The page of calls without an end; they are few, so all are looked at."""
         rows = self._open.rows(connection, row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
         fitting = [
@@ -184,15 +210,17 @@ class Lists:
             for identifier, case, target in rows
             if (wanted.target is None or target == wanted.target) and (wanted.cases is None or case in wanted.cases)
         ]
-        return _chosen(run_no, np.array(fitting, dtype=np.int64), after, size)
+        return _chosen(run_no, np.array(fitting, dtype=np.int64), start, size)
 
     def outcomes(self, connection: Connection, ids: Sequence[int]) -> list[tuple[int, OutcomeRow]]:
-        """The outcomes of `ids`, in order."""
-        return [(identifier, OutcomeRow(*row)) for identifier, *row in self._outcomes.rows(connection, ids)]
+        """The outcomes of `ids`, in their order."""
+        found = {identifier: OutcomeRow(*row) for identifier, *row in self._outcomes.rows(connection, ids)}
+        return [(identifier, found[identifier]) for identifier in ids if identifier in found]
 
     def calls(self, connection: Connection, ids: Sequence[int]) -> list[CallWithEnd]:
-        """The calls of `ids`, in order, each with its receipt in force."""
-        return [_with_end(row) for row in self._calls.rows(connection, ids)]
+        """The calls of `ids`, in their order, each with its receipt in force."""
+        found = {row[0]: _with_end(row) for row in self._calls.rows(connection, ids)}
+        return [found[identifier] for identifier in ids if identifier in found]
 
     def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[ReceiptRow | None]]:
         """The receipts of the subject's calls by cell, in order. What was provably not accepted was no call."""
@@ -215,12 +243,13 @@ def _with_end(row: Row) -> CallWithEnd:
     return CallRow(*row[:_RECEIPTS_FROM]), ReceiptRow(*end) if end[0] is not None else None
 
 
-def _range(run_no: int, total: int, after: int, size: int) -> Page:
+def _range(run_no: int, total: int, start: Start, size: int) -> Page:
+    after = start.after + start.offset
     last = min(after + size, total)
     return Page([row_id(run_no, place) for place in range(after + 1, last + 1)], total, last < total)
 
 
-def _chosen(run_no: int, places: NDArray[np.int64], after: int, size: int) -> Page:
-    start = int(np.searchsorted(places, after, side="right"))
-    chosen = places[start : start + size]
-    return Page([row_id(run_no, place) for place in chosen.tolist()], len(places), start + size < len(places))
+def _chosen(run_no: int, places: NDArray[np.int64], start: Start, size: int) -> Page:
+    first = int(np.searchsorted(places, start.after, side="right")) + start.offset
+    chosen = places[first : first + size]
+    return Page([row_id(run_no, place) for place in chosen.tolist()], len(places), first + size < len(places))

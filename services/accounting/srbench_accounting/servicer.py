@@ -15,6 +15,7 @@ from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
 
 from srbench_accounting import checking, evidence, views
+from srbench_accounting.listing import Start
 from srbench_accounting.recording import FactStream
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
@@ -67,22 +68,34 @@ class Accounting(rpc.AccountingServiceServicer):
     async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
         run, cases = await self._run_with_cases(request.run_id)
         correct = request.correct if request.HasField("correct") else None
-        asked = ("outcomes", request.run_id, request.target_id, request.benchmark, request.state, correct)
-        after, size = _position(request, *asked)
-        wanted = views.outcome_filter(request, run, cases)
+        cell = request.cell if request.HasField("cell") else None
+        asked: tuple[object, ...] = (
+            "outcomes",
+            request.run_id,
+            request.target_id,
+            request.benchmark,
+            request.state,
+            correct,
+        )
+        wanted = views.outcome_filter(request, run, cases), views.outcome_ranking(request)
+        if cell is not None or not wanted[1].changes_nothing:
+            asked += (cell, wanted[1])
+        start, size = _start(request, *asked)
         page, results = await self._store.reader.run(
-            lambda connection: views.outcomes(self._store, connection, run, cases, wanted, after, size)
+            lambda connection: views.outcomes(self._store, connection, run, cases, wanted, start, size)
         )
         token = pages.encode(page.last, *asked) if page.more else ""
         return pb.ListOutcomesResponse(results=results, total=page.total, next_page_token=token)
 
     async def ListCalls(self, request: pb.ListCallsRequest, context: Context) -> pb.ListCallsResponse:
         run, cases = await self._run_with_cases(request.run_id)
-        asked = ("calls", request.run_id, request.active, request.target_id, request.case_id)
-        after, size = _position(request, *asked)
-        wanted = views.call_filter(request, run, cases)
+        asked: tuple[object, ...] = ("calls", request.run_id, request.active, request.target_id, request.case_id)
+        wanted = views.call_filter(request, run, cases), views.call_ranking(request)
+        if not wanted[1].changes_nothing:
+            asked += (wanted[1],)
+        start, size = _start(request, *asked)
         page, calls = await self._store.reader.run(
-            lambda connection: views.calls(self._store, connection, run, cases, wanted, request.active, after, size)
+            lambda connection: views.calls(self._store, connection, run, cases, wanted, request.active, start, size)
         )
         token = pages.encode(page.last, *asked) if page.more else ""
         return pb.ListCallsResponse(calls=calls, total=page.total, next_page_token=token)
@@ -114,9 +127,13 @@ class Accounting(rpc.AccountingServiceServicer):
         return run, await self._store.registry.cases(run)
 
 
-def _position(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[int, int]:
-    """After which place the page begins, and its size."""
+def _start(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[Start, int]:
+    """Where the page begins, and its size."""
     after = pages.decode(request.page_token, *asked)
     if not isinstance(after, int | None) or (after or 0) < 0:
         raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
-    return after or 0, pages.page_size(request.page_size, PAGE_SIZE, MAX_PAGE_SIZE)
+    if request.offset < 0 or (request.offset and request.page_token):
+        raise InvalidInput(
+            "BAD_OFFSET", f"offset is {request.offset}; expected 0 or more, and no page_token", field="offset"
+        )
+    return Start(after or 0, request.offset), pages.page_size(request.page_size, PAGE_SIZE, MAX_PAGE_SIZE)

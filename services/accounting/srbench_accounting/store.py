@@ -15,6 +15,7 @@ from srbench_accounting.known_calls import KnownCalls
 from srbench_accounting.ledger import Ledger
 from srbench_accounting.listing import Lists
 from srbench_accounting.loading import ColumnLoader
+from srbench_accounting.ranking import RankedList, call_ranks, outcome_ranks
 from srbench_accounting.recording import Recorder
 from srbench_accounting.run_facts import Planner, RunRegistry
 from srbench_accounting.schema import HEAD
@@ -33,6 +34,8 @@ class Store:
     ledger: Ledger
     registry: RunRegistry
     lists: Lists
+    ranked_outcomes: RankedList
+    ranked_calls: RankedList
     loader: ColumnLoader
     known_calls: KnownCalls
     recorder: Recorder
@@ -65,6 +68,8 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
+        ranked_outcomes=outcome_ranks(engine.dialect, vocabulary),
+        ranked_calls=call_ranks(engine.dialect, vocabulary),
         loader=ColumnLoader(engine.dialect, vocabulary),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),

@@ -21,7 +21,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.DatasetPreparation": frozenset({"reason", "error", "benchmark"}),
     "srbench.v1.SelectedBenchmark": frozenset({"reason"}),
     "srbench.v1.Cell": frozenset({"reason"}),
-    "srbench.v1.Outcome": frozenset({"reason", "error"}),
+    "srbench.v1.Outcome": frozenset({"reason", "error", "model", "decision"}),
     "srbench.v1.Call": frozenset(
         {
             "reason",

@@ -268,8 +268,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists outcomes in the order in which they were recorded. */
+        /** Lists outcomes in the order in which they were recorded, or in another. */
         get: operations["results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/question": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives one question of a run, without its answer. */
+        get: operations["question"];
         put?: never;
         post?: never;
         delete?: never;
@@ -285,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists calls in the order of their dispatch, without texts. */
+        /** Lists calls in the order of their dispatch, or in another, without texts. */
         get: operations["calls"];
         put?: never;
         post?: never;
@@ -409,6 +426,25 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who is signed in and what they may do. Answers without a token. */
+        get: operations["session"];
+        put?: never;
+        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
+        post: operations["sign_in"];
+        /** Signs a browser out. */
+        delete: operations["sign_out"];
         options?: never;
         head?: never;
         patch?: never;
@@ -964,6 +1000,39 @@ export interface components {
             /** @description The page size used. */
             limit: number;
         };
+        Manifest: {
+            /** @description The protocol, `sr-bench-1.0`. */
+            version?: string;
+            /** @description Human label; not part of the digest. */
+            name: string;
+            /** @description `live`, `preview` or `replay`. */
+            mode: string;
+            /** @description `smoke`, `quick` or `standard`. */
+            profile?: string;
+            /** @description Seed of the run. */
+            seed?: number;
+            /** @description `require_priced` or `capability_only`. */
+            cost_policy?: string;
+            /** @description `bounded` or `native`. */
+            output_policy?: string;
+            /** @description Generation parameters common to all targets. */
+            sampling?: unknown;
+            /** @description Weight by benchmark. */
+            benchmark_weights?: {
+                [key: string]: number;
+            };
+            /** @description Adapter version by benchmark in use. */
+            adapter_versions?: {
+                [key: string]: string;
+            };
+            targets: components["schemas"]["ManifestTarget"][];
+            limits: components["schemas"]["Limits"];
+            plan_sha256?: string;
+            case_sha256?: string;
+            dataset?: {
+                sha256?: string;
+            };
+        };
         ManifestSummary: {
             /** @description Digest of everything that can change an answer, a score or a price. */
             plan_sha256: string;
@@ -1227,6 +1296,10 @@ export interface components {
             cell: number;
             /** @description When it ended. */
             finished_at: number | null;
+            /** @description The model that answered the last subject call, as the router or else the answer names it; empty when unknown. */
+            model: string | null;
+            /** @description The router's decision for the last subject call; empty without one. */
+            decision: string | null;
         };
         /** @description How the outputs look. */
         OutputDiagnostics: {
@@ -1399,7 +1472,7 @@ export interface components {
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
             plan_sha256: string;
-            manifest: Record<string, never>;
+            manifest: components["schemas"]["Manifest"];
         };
         /** @description Something that happened to a run. */
         RunEvent: {
@@ -1997,7 +2070,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        manifest: Record<string, never>;
+                        manifest: components["schemas"]["Manifest"];
                         plan_sha256: string;
                         case_sha256: string;
                         total: number;
@@ -2188,6 +2261,22 @@ export interface operations {
                 status?: "completed" | "failed" | "cancelled" | "sent_unknown";
                 /** @description Only right or only wrong answers. */
                 correct?: boolean;
+                /** @description Only this cell. */
+                cell?: number;
+                /** @description Only outcomes whose case id, extracted answer, reason or error holds this. */
+                q?: string;
+                /** @description Only this reason. */
+                reason?: string;
+                /** @description Only what this model answered. */
+                model?: string;
+                /** @description Only what this decision routed. */
+                decision?: string;
+                /** @description Rows to skip, instead of `after`, for readers that jump. */
+                offset?: number;
+                /** @description Another order; what is unknown comes last. */
+                order_by?: "cost" | "latency" | "ttft";
+                /** @description Largest first. */
+                descending?: boolean;
             };
             header?: never;
             path: {
@@ -2222,6 +2311,40 @@ export interface operations {
             };
         };
     };
+    question: {
+        parameters: {
+            query: {
+                /** @description The case. */
+                case_id: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetCase"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     calls: {
         parameters: {
             query?: {
@@ -2235,6 +2358,24 @@ export interface operations {
                 target_id?: string;
                 /** @description Only this case. */
                 case_id?: string;
+                /** @description Only this status. */
+                status?: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted";
+                /** @description Only this role. */
+                role?: "subject" | "judge" | "simulator";
+                /** @description Only this finish reason. */
+                finish_reason?: string;
+                /** @description Only this reason. */
+                reason?: string;
+                /** @description Only what this model answered. */
+                model?: string;
+                /** @description Only what this decision routed. */
+                decision?: string;
+                /** @description Rows to skip, instead of `after`, for readers that jump. */
+                offset?: number;
+                /** @description Another order; what is unknown comes last. */
+                order_by?: "cost" | "latency" | "ttft";
+                /** @description Largest first. */
+                descending?: boolean;
             };
             header?: never;
             path: {
@@ -2500,6 +2641,123 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
                 };
             };
             /** @description The request failed. */

@@ -1,6 +1,7 @@
 import { Button, Menu, useMantineColorScheme, type MantineColorScheme } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
+import { useSession, useSignOut } from './session'
 import { healthQuery } from '../api/queries'
 import { common } from '../i18n/common'
 import { LANGUAGES, useLanguage, useTexts, type Language } from '../i18n/messages'
@@ -37,6 +38,7 @@ export function Layout() {
         <div className="topbar-end">
           <LanguageMenu />
           <ThemeMenu />
+          <SignOut />
         </div>
       </header>
       {health.error !== null && (
@@ -48,6 +50,18 @@ export function Layout() {
         <Outlet />
       </main>
     </>
+  )
+}
+
+function SignOut() {
+  const t = useTexts(common)
+  const session = useSession()
+  const signOut = useSignOut()
+  if (!session.needs_token) return null
+  return (
+    <Button variant="subtle" color="gray" size="compact-sm" onClick={() => void signOut()} title={t('signedInAs', { role: session.role ?? '' })}>
+      {t('signOut')}
+    </Button>
   )
 }
 

@@ -4,6 +4,7 @@ import { defineMessages } from './messages'
 export const common = defineMessages(
   {
     product: 'sr-bench',
+    session: 'the session',
     purpose: 'Is the router as good as the best single model, and what does it save?',
     skip: 'Skip to the content',
     navigation: 'Pages',
@@ -61,6 +62,7 @@ export const common = defineMessages(
   },
   {
     product: 'sr-bench',
+    session: '会话',
     purpose: '路由器能否媲美最好的单一模型？又能节省多少？',
     skip: '跳到正文',
     navigation: '页面',
