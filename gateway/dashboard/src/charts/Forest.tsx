@@ -79,7 +79,7 @@ function Line({
       <title>{label}</title>
       <text x={0} y={y + 4} className="row-name">{name}</text>
       {row.interval && (
-        <g className="bars">
+        <g className="whisker">
           <line x1={at(row.interval[0])} x2={at(row.interval[1])} y1={y} y2={y} />
           <line x1={at(row.interval[0])} x2={at(row.interval[0])} y1={y - 5} y2={y + 5} />
           <line x1={at(row.interval[1])} x2={at(row.interval[1])} y1={y - 5} y2={y + 5} />

@@ -174,7 +174,7 @@ function Bars({ point, x, layout }: { point: PlanePoint; x: number; layout: Layo
   if (low === null || high === null) return null
   const [top, bottom] = [layout.y.at(high), layout.y.at(low)]
   return (
-    <g className="bars" aria-hidden>
+    <g className="whisker" aria-hidden>
       <line x1={x} x2={x} y1={top} y2={bottom} />
       <line x1={x - 5} x2={x + 5} y1={top} y2={top} />
       <line x1={x - 5} x2={x + 5} y1={bottom} y2={bottom} />
