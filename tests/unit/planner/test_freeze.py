@@ -204,7 +204,7 @@ def test_a_moved_store_finds_its_dataset_by_id() -> None:
 
 def test_forwarded_callers_get_the_operators_targets_and_nothing_else() -> None:
     registered = freezer().freeze(manifest(targets=[target(prices={"m": PRICE}), target("j")])).manifest["targets"]
-    registry = Registry(targets=registered, options={"hle": {"judge": "j"}, "tau3": {"max_steps": 5}})  # type: ignore[arg-type]
+    registry = Registry(targets=registered, options={"hle": {"judge": "j"}, "tau3": {"max_steps": 5}}, binding=True)  # type: ignore[arg-type]
     hle = manifest(targets=[{"id": "a"}], cases=[case(benchmark="hle")])
     frozen = freezer().freeze(hle, registry).manifest
     assert frozen["targets"] == [registered[0]]  # type: ignore[index]
@@ -220,6 +220,17 @@ def test_forwarded_callers_get_the_operators_targets_and_nothing_else() -> None:
         with pytest.raises(Forbidden) as caught:
             freezer().freeze(manifest(**change), registry)
         assert caught.value.reason == reason
+
+
+def test_a_local_caller_may_name_a_registered_target_by_its_id() -> None:
+    registered = freezer().freeze(manifest(targets=[target(prices={"m": PRICE})])).manifest["targets"]
+    registry = Registry(targets=registered, options={}, binding=False)  # type: ignore[arg-type]
+    own = target("own")
+    frozen = freezer().freeze(manifest(targets=[{"id": "a"}, own]), registry).manifest
+    assert frozen["targets"][0] == registered[0]  # type: ignore[index]
+    assert frozen["targets"][1]["id"] == "own"  # type: ignore[index,call-overload]
+    with pytest.raises(InvalidInput, match="registered id: a"):
+        freezer().freeze(manifest(targets=[{"id": "zzz"}]), registry)
 
 
 def test_the_worst_case_is_the_sum_of_all_reservations() -> None:
