@@ -17,10 +17,16 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {
     "cancel": "runs:cancel",
     "catalog": "catalog:catalog",
+    "compare": "compare:compare",
+    "comparison-options": "compare:comparison_options",
     "dataset": "dataset:dataset",
     "demo": "demo:demo",
     "evidence": "evidence:evidence",
+    "export": "retrospect:export",
+    "pairs": "compare:pairs",
     "plan": "plan:plan",
+    "reconcile-usage": "retrospect:reconcile_usage",
+    "regrade": "retrospect:regrade",
     "report": "report:report",
     "run": "run:run",
     "runs": "runs:runs",
@@ -66,8 +72,8 @@ def benchmark() -> None:
     """Compares a Mixture-of-Models router with single models on frozen tasks.
 
     Data goes to stdout: a table on a terminal, JSON when piped or with --json. Everything else goes to stderr. Exit codes:
-    0 success, 1 a run that did not complete, 2 bad input, 3 not found, 4 conflict, 5 used up, 6 no answer, 7 no token,
-    8 forbidden, 9 damaged data, 70 a bug, 130 interrupted.
+    0 success, 1 a run that did not complete or a comparison that says no, 2 bad input, 3 not found, 4 conflict, 5 used up,
+    6 no answer, 7 no token, 8 forbidden, 9 damaged data, 70 a bug, 130 interrupted.
     """
 
 

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srbench_gateway import answers, openapi, planning_routes, routing_routes, run_routes, session_routes
+from srbench_gateway import answers, comparison_routes, openapi, planning_routes, routing_routes, run_routes, session_routes
 from srbench_gateway.auth import Gate, check_role
 from srbench_gateway.backends import Backends
 from srbench_gateway.bodies import Bounds, read_message
@@ -20,7 +20,15 @@ from srbench_gateway.manifests import Manifests
 from srbench_gateway.params import parse
 from srbench_gateway.routes import PREFIX, Ask, Identity, Route, Table, Visitor, WrongMethod
 
-TABLE = Table([*planning_routes.ROUTES, *run_routes.ROUTES, *session_routes.ROUTES, *routing_routes.ROUTES])
+TABLE = Table(
+    [
+        *planning_routes.ROUTES,
+        *run_routes.ROUTES,
+        *session_routes.ROUTES,
+        *routing_routes.ROUTES,
+        *comparison_routes.ROUTES,
+    ]
+)
 SIGNED_OUT = Actor(id="", role="read")
 CLIENT_GONE = 499
 

@@ -52,13 +52,27 @@ def _write(message: Message, field: Any, value: Json) -> None:
     setattr(message, field.name, _scalar(field, value, field.name))
 
 
-def _scalar(field: Any, value: Json, name: str) -> str | int:
-    kind = {field.TYPE_STRING: "text", field.TYPE_INT32: "int32", field.TYPE_INT64: "int64"}[field.type]
+def _scalar(field: Any, value: Json, name: str) -> str | int | float:
+    kind = {
+        field.TYPE_STRING: "text",
+        field.TYPE_INT32: "int32",
+        field.TYPE_INT64: "int64",
+        field.TYPE_DOUBLE: "number",
+        field.TYPE_BOOL: "bool",
+    }[field.type]
     if kind == "text":
         if not isinstance(value, str):
             raise _bad_type(name, value, "text")
         if "\0" in value or (not value.isascii() and value.encode("utf-8", "replace").decode() != value):
             raise InvalidInput("BAD_TEXT", f"{name} holds a NUL or half a surrogate pair; expected text", field=name)
+        return value
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise _bad_type(name, value, "true or false")
+        return value
+    if kind == "number":
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise _bad_type(name, value, "a number")
         return value
     if not isinstance(value, int) or isinstance(value, bool):
         raise _bad_type(name, value, "a whole number")

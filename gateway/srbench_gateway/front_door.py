@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
+from srbench.v1 import comparison_pb2 as comparison
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import routing_flow_pb2
 from srbench_kit import auth as kit_auth
@@ -23,6 +24,8 @@ from srbench_gateway.auth import Gate, check_operator
 from srbench_gateway.backends import Backends, Peer, peer_error
 
 UNARY_TIMEOUT_S = 120.0
+# Where every saved answer of a run is read again.
+LONG_TIMEOUT_S = 600.0
 MAX_CALLS = 1000
 _DETAILS = "grpc-status-details-bin"
 _log = logging.getLogger(__name__)
@@ -40,12 +43,14 @@ class Door:
         streams: whether it answers with a stream.
         request: the request message, where the gateway must look into it.
         operator: whether only local callers and admins may call it.
+        timeout_s: longest a single answer may take.
     """
 
     writes: bool = False
     streams: bool = False
     request: type[Message] | None = None
     operator: bool = False
+    timeout_s: float = UNARY_TIMEOUT_S
 
 
 # Everything else does not exist for callers from outside: the work queue, facts, fences, references.
@@ -79,6 +84,14 @@ DOORS: dict[str, Door] = {
     _ACCOUNTING + "GetCall": Door(request=accounting.GetCallRequest),
     _ACCOUNTING + "ReadEvidence": Door(request=accounting.ReadEvidenceRequest, streams=True),
     _ACCOUNTING + "GetRoutingFlow": Door(request=routing_flow_pb2.GetRoutingFlowRequest),
+    _PLANNER + "EstimatePower": Door(writes=True),
+    _ACCOUNTING + "CompareRuns": Door(request=comparison.CompareRunsRequest),
+    _ACCOUNTING + "ComparePairs": Door(request=comparison.ComparePairsRequest),
+    _ACCOUNTING + "ListComparisonOptions": Door(request=comparison.ListComparisonOptionsRequest),
+    _ACCOUNTING + "RegradeRun": Door(writes=True, request=comparison.RegradeRunRequest, timeout_s=LONG_TIMEOUT_S),
+    _ACCOUNTING + "ExportRun": Door(writes=True, request=comparison.ExportRunRequest, streams=True),
+    _ACCOUNTING + "ReconcileUsage": Door(writes=True, request=comparison.ReconcileUsageRequest, timeout_s=LONG_TIMEOUT_S),
+    _ACCOUNTING + "ListCorrections": Door(request=comparison.ListCorrectionsRequest),
 }
 
 
@@ -126,7 +139,8 @@ class FrontDoor(grpc.GenericRpcHandler):
             if request.source_path:
                 check_operator(actor, "source_path")
             return
-        await self._backends.check_visible(request.run_id, actor)
+        for run_id in _runs_of(request):
+            await self._backends.check_visible(run_id, actor)
 
     def _unary(self, method: str, door: Door, peer: Peer, actor: Actor) -> Callable[[bytes, Any], Awaitable[bytes]]:
         call: aio.UnaryUnaryMultiCallable[bytes, bytes] = peer.channel.unary_unary(method)
@@ -134,7 +148,7 @@ class FrontDoor(grpc.GenericRpcHandler):
         async def passed(data: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
             try:
                 await self._look(door, actor, data)
-                answer: bytes = await call(data, timeout=_remaining(context, UNARY_TIMEOUT_S), metadata=_actor(actor))
+                answer: bytes = await call(data, timeout=_remaining(context, door.timeout_s), metadata=_actor(actor))
             except SrBenchError as error:
                 await _refuse(context, error)
             except aio.AioRpcError as error:
@@ -161,6 +175,16 @@ class FrontDoor(grpc.GenericRpcHandler):
                 answers.cancel()
 
         return passed
+
+
+def _runs_of(request: Any) -> list[str]:
+    """Every run that a request names. An empty name of a comparison's side is the service's to refuse."""
+    fields = request.DESCRIPTOR.fields_by_name
+    if "run_id" in fields:
+        return [request.run_id]
+    sides = [getattr(request, name) for name in ("baseline_run_id", "candidate_run_id") if name in fields]
+    listed = request.candidate_run_ids if "candidate_run_ids" in fields else ()
+    return [run_id for run_id in (*sides, *listed) if run_id]
 
 
 def _actor(actor: Actor) -> aio.Metadata:

@@ -11,7 +11,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2, target_pb2
+from srbench.v1 import comparison_pb2, plan_pb2, power_pb2, report_pb2, routing_flow_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit.jsonview import enum_name, json_name
 from srbench_kit.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
@@ -49,6 +49,14 @@ _MESSAGES: tuple[type[Message], ...] = (
     report_pb2.Report,
     routing_flow_pb2.RoutingFlow,
     target_pb2.Target,
+    comparison_pb2.ComparisonReport,
+    comparison_pb2.ComparePairsResponse,
+    comparison_pb2.ListComparisonOptionsResponse,
+    comparison_pb2.Regrading,
+    comparison_pb2.ExportHeader,
+    comparison_pb2.ExportTarget,
+    comparison_pb2.AccountingCorrection,
+    power_pb2.PowerEstimate,
 )
 _VALUE, _TIME, _DURATION = "srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"
 _INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
@@ -175,9 +183,30 @@ def _apply_views(found: dict[str, Any]) -> None:
     found["ManifestTarget"] = _manifest_target(found)
     found["ManifestSummary"] = _manifest_summary(found)
     found["Manifest"] = _manifest(found)
+    found["PairPage"] = derived(
+        "ComparePairsResponse",
+        ("next_page_token",),
+        limit=INTEGER,
+        next_cursor=nullable(TEXT),
+        model_requests=NO_MODEL_REQUESTS,
+    )
+    found["ComparisonOptions"] = derived("ListComparisonOptionsResponse", ("next_page_token",), next_cursor=nullable(TEXT))
+    found["Export"] = derived("ExportHeader", cases=listed(_exported_case()))
     found["Error"] = _error()
-    for never_shown in ("Plan", "Target", "Price", "ChatMessage"):
+    for never_shown in (
+        *("Plan", "Target", "Price", "ChatMessage"),
+        *("ComparePairsResponse", "ListComparisonOptionsResponse", "ExportHeader"),
+    ):
         del found[never_shown]
+
+
+def _exported_case() -> Schema:
+    """A case as it stands in its dataset, with all answers to it."""
+    return {
+        "type": "object",
+        "properties": {"id": TEXT, "targets": listed(ref("ExportTarget"))},
+        "required": ["id", "targets"],
+    }
 
 
 def _manifest_target(found: dict[str, Any]) -> Schema:

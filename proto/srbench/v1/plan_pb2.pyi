@@ -250,7 +250,7 @@ class Plan(_message.Message):
 
     @_builtins.property
     def benchmark_options(self) -> _value_pb2.Value:
-        """The options of the benchmarks in use, by benchmark; empty ones left out."""
+        """The frozen options by benchmark: judges, sandboxes, time limits of tests."""
 
     def __init__(
         self,

@@ -146,8 +146,7 @@ def compare(baseline: RunFigures, candidate: RunFigures) -> ComparisonReport:
     Raises: `InvalidInput` (`NO_WEIGHT`) and what `comparable.check_pair` raises.
     """
     check_pair(baseline.contender(), candidate.contender())
-    tied = _strongest(baseline)
-    best = min(tied, key=_by_known_spend)
+    best, tied = strongest_single(baseline)
     ineligible = ineligible_reason(tied, baseline.report.facts.cost_policy, candidate.report.facts.cost_policy)
     layout = Layout.of(baseline.plan)
     first = right_of(baseline, best.id)[layout.order]
@@ -286,15 +285,16 @@ def _comparison(
     )
 
 
-def _strongest(baseline: RunFigures) -> list[Metrics]:
-    """Every single model with the highest weighted quality, compared as exact fractions."""
+def strongest_single(baseline: RunFigures) -> tuple[Metrics, list[Metrics]]:
+    """(the baseline of comparisons, every single model with the highest weighted quality, compared as exact fractions)."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for row in baseline.report.benchmarks:
         counts.setdefault(row.id, {})[row.benchmark or ""] = (row.correct or 0, row.total)
     singles = [row for row in baseline.report.summary.targets if row.id in baseline.singles]
     quality = {row.id: _quality(counts[row.id], baseline.plan.weights) for row in singles}
     best = max(quality.values())
-    return [row for row in singles if quality[row.id] == best]
+    tied = [row for row in singles if quality[row.id] == best]
+    return min(tied, key=_by_known_spend), tied
 
 
 def _quality(counts: Mapping[str, tuple[int, int]], weights: Mapping[str, float | str]) -> Fraction:

@@ -9,8 +9,10 @@ from typing import Protocol
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.values import Json
 
-from srbench_accounting.columns import CallColumns, OutcomeColumns
+from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+from srbench_accounting.compare import RunFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,23 @@ class Deriving(Protocol):
         ...
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        *,
+        correction: Json = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
+        """The report of a run from its plan and facts. `correction`: what it says of the correction in force."""
+        ...
+
+    def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        """The columns of a plan."""
+        ...
+
+    def figures(
+        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+    ) -> RunFigures:
+        """The same figures as one side of a comparison."""
         ...

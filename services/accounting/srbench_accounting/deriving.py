@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit.values import Json
 
-from srbench_accounting import report_convert, report_input
+from srbench_accounting import report_convert, report_input, rules_input
 from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+from srbench_accounting.compare import RunFigures
 from srbench_accounting.derived import Derived, TargetDeriving
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.pricing import Price, PriceList
@@ -85,12 +88,33 @@ class CoreDeriving:
         cases: Sequence[plan_pb2.PlanCase],
         outcomes: OutcomeColumns,
         calls: CallColumns,
+        *,
+        correction: Json = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts."""
-        plan = self._plan(run.plan, cases)
-        return report_convert.report(make_report(report_input.run_facts(run), plan, outcomes, calls))
+        """The report of a run from its plan and facts. `correction`: what it says of the correction in force."""
+        facts = replace(report_input.run_facts(run), accounting_correction=correction)
+        return report_convert.report(make_report(facts, self.plan(run.plan, cases), outcomes, calls))
 
-    def _plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+    def figures(
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+    ) -> RunFigures:
+        """The same figures as one side of a comparison."""
+        plan = self.plan(run.plan, cases)
+        return RunFigures(
+            plan=plan,
+            outcomes=outcomes,
+            report=make_report(report_input.run_facts(run), plan, outcomes, calls),
+            singles=rules_input.singles(run.plan),
+            rules=rules_input.rules(run.plan),
+            calls=calls,
+        )
+
+    def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
+        """The columns of a plan."""
         found = self._plans.get(plan.plan_sha256)
         if found is None:
             while len(self._plans) >= MAX_PLANS:

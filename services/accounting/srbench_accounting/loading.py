@@ -12,6 +12,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_accounting import schema
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.schema import row_id
 from srbench_accounting.statements import Statement
 from srbench_accounting.vocabulary import Vocabulary
@@ -31,8 +32,9 @@ _RECEIPT = (
 class ColumnLoader:
     """Loads the columns of runs. Safe in any thread."""
 
-    def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary, corrections: Corrections) -> None:
         self._vocabulary = vocabulary
+        self._corrections = corrections
         outcomes, calls, receipts = schema.outcomes, schema.calls, schema.receipts
         times = [
             func.coalesce(outcomes.c[name], sa.literal_column(str(_NO_TIME))) for name in ("start_us", "finish_after_us")
@@ -63,12 +65,13 @@ class ColumnLoader:
         )
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
-        """The outcomes and the calls of a run. `eligible_s` is when its cells could first be leased, in seconds."""
+        """The outcomes and the calls of a run, corrected. `eligible_s`: when cells could first be leased, in seconds."""
         first, last = row_id(run_no, 0), row_id(run_no + 1, 0) - 1
         # In the connection's one transaction, so that no call is newer than the outcomes.
         outcome_rows = self._outcomes.rows(connection, first, last)
         call_rows = self._calls.rows(connection, first, last)
-        return self._outcome_columns(connection, outcome_rows, eligible_s), self._call_columns(connection, call_rows)
+        calls = self._corrections.apply(connection, run_no, self._call_columns(connection, call_rows))
+        return self._outcome_columns(connection, outcome_rows, eligible_s), calls
 
     def _outcome_columns(self, connection: Connection, rows: object, eligible_s: float) -> OutcomeColumns:
         table = _table(rows, len(_OUTCOME) + 2)

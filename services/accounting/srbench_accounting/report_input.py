@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
-from srbench.v1 import plan_pb2, target_pb2
+from srbench.v1 import plan_pb2, target_pb2, value_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
-from srbench_kit.values import from_value, object_of
+from srbench_kit.values import Json, from_value
 
 from srbench_accounting.columns import Labels, PlanColumns
 from srbench_accounting.report import RunFacts, TargetProfile
@@ -17,7 +17,7 @@ from srbench_accounting.report import RunFacts, TargetProfile
 def run_facts(run: planner_pb.Run) -> RunFacts:
     """The run and its plan, as far as the report repeats or words them."""
     plan = run.plan
-    manifest = object_of(plan.manifest)
+    manifest = _members(plan.manifest, "recovery", "dataset")
     return RunFacts(
         run_id=run.id,
         status=run.status,
@@ -53,6 +53,11 @@ def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> Pla
         cell_target=np.ascontiguousarray(table[:, 1]),
         weights=dict(plan.benchmark_weights),
     )
+
+
+def _members(value: value_pb2.Value, *names: str) -> dict[str, Json]:
+    """Some members of an object; the rest, perhaps thousands of cases, stays a message."""
+    return {member.key: from_value(member.value) for member in value.object_value.members if member.key in names}
 
 
 def _profile(target: target_pb2.Target) -> TargetProfile:

@@ -38,8 +38,8 @@ class Planner(Protocol):
         """What is constant over a run."""
         ...
 
-    async def run(self, run_id: str) -> planner_pb.Run:
-        """A run with its plan, as it stands now."""
+    async def run(self, run_id: str, *, summary: bool = False) -> planner_pb.Run:
+        """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`."""
         ...
 
     async def plan_cases(self, plan_sha256: str) -> list[plan_pb2.PlanCase]:
@@ -131,9 +131,9 @@ class RunRegistry:
         found = self._plans.get(sha256)
         return found or await self._loading_plans.get_or_load(sha256, self._load_plan)
 
-    async def planner_run(self, run_id: str) -> planner_pb.Run:
-        """Where the run stands in the planner. Raises: `NotFound` (`NO_SUCH_RUN`), `Unreachable`."""
-        return await self._planner.run(run_id)
+    async def planner_run(self, run_id: str, *, summary: bool = False) -> planner_pb.Run:
+        """Where the run stands in the planner; in short when it is a `summary`. Raises: `NotFound`, `Unreachable`."""
+        return await self._planner.run(run_id, summary=summary)
 
     async def _load_run(self, run_id: str) -> KnownRun:
         row = await self._reader.run(lambda connection: self._row(connection, run_id))

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0001"
+HEAD = "0003"
 metadata = sa.MetaData()
 
 # A call's or outcome's id is `run_no << SEQUENCE_BITS | sequence`; the sequence counts from 1 without a gap in its run.
@@ -207,4 +207,37 @@ outcomes_apart = sa.Table(
     sa.Column("apart_id", _BIG, primary_key=True),
     *_outcome_columns(),
     sa.Index("outcomes_apart_by_cell", "run_no", "cell"),
+)
+
+# What a reading of retained streams found. Appended, never changed.
+corrections = sa.Table(
+    "corrections",
+    metadata,
+    sa.Column("correction_no", _BIG, primary_key=True),
+    sa.Column("correction_id", sa.String(64), nullable=False, unique=True),
+    sa.Column("run_no", sa.Integer, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    sa.Column("evidence_sha256", sa.LargeBinary, nullable=False),
+    # The `AccountingCorrection`, serialized and compressed.
+    sa.Column("artifact", sa.LargeBinary, nullable=False),
+    sa.Index("corrections_by_run", "run_no", "correction_no"),
+)
+
+# The figures of each verified call that are not its receipt's; in force while the receipt has the same evidence.
+corrected_calls = sa.Table(
+    "corrected_calls",
+    metadata,
+    sa.Column("correction_no", _BIG, primary_key=True, autoincrement=False),
+    sa.Column("call_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("evidence_sha256", sa.LargeBinary, nullable=False),
+    sa.Column("input_tokens", sa.BigInteger),
+    sa.Column("cached_input_tokens", sa.BigInteger),
+    sa.Column("cache_write_tokens", sa.BigInteger),
+    sa.Column("output_tokens", sa.BigInteger),
+    sa.Column("prompt_tokens", sa.BigInteger),
+    sa.Column("cost", sa.BigInteger),
+    sa.Column("cache_neutral_cost", sa.BigInteger),
+    sa.Column("inference_call_count", sa.BigInteger),
+    sa.Column("cache_read_reported", sa.SmallInteger),
+    sa.Index("corrected_calls_by_call", "call_id"),
 )

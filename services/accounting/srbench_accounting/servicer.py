@@ -8,15 +8,17 @@ from typing import Any, TypeAlias
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import report_pb2, routing_flow_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
 
 from srbench_accounting import checking, evidence, views
+from srbench_accounting.client import GraderClient, PlannerClient
+from srbench_accounting.comparing_servicer import ComparingServicer
 from srbench_accounting.listing import Start
 from srbench_accounting.recording import FactStream
+from srbench_accounting.retrospect_servicer import RetrospectServicer
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
 
@@ -24,11 +26,12 @@ PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
 
-class Accounting(rpc.AccountingServiceServicer):
-    """The ledger's face."""
+class Accounting(ComparingServicer, RetrospectServicer):
+    """The ledger's face; comparisons and what looks back at a run are mixins of their own."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, planner: PlannerClient, graders: GraderClient) -> None:
+        ComparingServicer.__init__(self, store, planner)
+        RetrospectServicer.__init__(self, store, planner, graders)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")

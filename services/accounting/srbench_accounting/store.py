@@ -9,6 +9,7 @@ from sqlalchemy.engine import Engine
 from srbench_kit import db
 
 from srbench_accounting.activity import ActivityBoard
+from srbench_accounting.corrections import Corrections
 from srbench_accounting.derived import Deriving
 from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
@@ -41,6 +42,7 @@ class Store:
     recorder: Recorder
     board: ActivityBoard
     deriving: Deriving
+    corrections: Corrections
 
     def close(self) -> None:
         """Commits what waits, syncs and closes."""
@@ -57,6 +59,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
     writer, reader = db.GroupWriter(engine, before_commit=evidence.sync), db.Reader(engine)
     vocabulary = Vocabulary(engine.dialect)
     lists = Lists(engine.dialect)
+    corrections = Corrections(engine.dialect)
     ledger = Ledger(engine.dialect, vocabulary, evidence)
     known_calls = KnownCalls(reader, lists, vocabulary, evidence)
     return Store(
@@ -70,9 +73,10 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         lists=lists,
         ranked_outcomes=outcome_ranks(engine.dialect, vocabulary),
         ranked_calls=call_ranks(engine.dialect, vocabulary),
-        loader=ColumnLoader(engine.dialect, vocabulary),
+        loader=ColumnLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
+        corrections=corrections,
     )

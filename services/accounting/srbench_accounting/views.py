@@ -11,7 +11,7 @@ from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
-from srbench_accounting import answers, convert, routing_flow_convert, schema
+from srbench_accounting import answers, convert, corrections, routing_flow_convert, schema
 from srbench_accounting.listing import CallWithEnd, Filter, Page, Start
 from srbench_accounting.ranking import Ranking
 from srbench_accounting.rows import Stored
@@ -42,7 +42,9 @@ def report(
     """The report of a run, computed from its plan and facts."""
     eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
     outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
-    return store.deriving.report(planner_run, cases.cases, outcomes, calls)
+    made = store.corrections.of_run(connection, run.run_no, calls=False)
+    correction = corrections.shown(made[-1] if made else None)
+    return store.deriving.report(planner_run, cases.cases, outcomes, calls, correction=correction)
 
 
 def routing_flow(

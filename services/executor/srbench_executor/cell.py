@@ -91,9 +91,7 @@ class Cells:
 def _unrecorded(reason: str, message: str) -> Verdict:
     """What becomes of a cell whose outcome accounting refused."""
     full = reason.startswith("STORAGE_")
-    return Verdict(
-        state=queue_pb.CELL_STATE_FAILED, reason="storage_full" if full else "internal_error", message=message
-    )
+    return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="storage_full" if full else "internal_error", message=message)
 
 
 def _failed(message: str) -> Verdict:

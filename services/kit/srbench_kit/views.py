@@ -38,6 +38,12 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.Metrics": frozenset({"accuracy_ci95"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
     "srbench.v1.RoutingFlowRow": frozenset({"decision", "model", "stratum"}),
+    "srbench.v1.PairSide": frozenset({"status", "reason", "model", "decision", "call_id"}),
+    "srbench.v1.SavingInterval": frozenset({"ci95_percent"}),
+    "srbench.v1.RegretParts": frozenset({"decision"}),
+    "srbench.v1.ComparisonTarget": frozenset({"config_hash"}),
+    "srbench.v1.RegradedResult": frozenset({"reason", "answer_status", "grader_version"}),
+    "srbench.v1.CallCorrection": frozenset({"reason", "evidence_sha256"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.
 CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
@@ -47,6 +53,8 @@ SUMMARY = (
     *("benchmark_weights", "adapter_versions", "plan_sha256", "case_sha256", "custom_subset"),
 )
 _MICRO = 10**6
+# Messages whose JSON is a value of its own.
+_LEAVES = frozenset({"srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"})
 
 
 def plain(message: Message) -> Object:
@@ -60,6 +68,25 @@ def blank(name: str, shown: Object) -> Object:
         if shown[field] in ("", []):
             shown[field] = None
     return shown
+
+
+def deep(message: Message) -> Object:
+    """As `plain`, in every message inside `message`, too."""
+    shown = to_json(message)
+    _blank_inside(message.DESCRIPTOR, shown)
+    return shown
+
+
+def _blank_inside(descriptor: Any, shown: Object) -> None:
+    blank(descriptor.full_name, shown)
+    for field in descriptor.fields:
+        inner = field.message_type
+        if inner is None or inner.GetOptions().map_entry or inner.full_name in _LEAVES:
+            continue
+        value = shown[jsonview.json_name(field)]
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                _blank_inside(inner, item)
 
 
 def target(message: target_pb2.Target) -> Object:

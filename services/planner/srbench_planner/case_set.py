@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from srbench.v1 import grader_service_pb2, plan_pb2, work_queue_service_pb2
-from srbench_kit.errors import NotFound
+from srbench_kit.canonical import digest
+from srbench_kit.errors import InvalidInput, NotFound
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import case_rules, worst_case
@@ -46,6 +47,10 @@ class CaseSet:
         """The driver of each case."""
         return [self._spec(case).driver for case in self.cases]
 
+    def graders(self) -> list[str]:
+        """The grader of each case."""
+        return [self._spec(case).grader for case in self.cases]
+
     def token_counts(self) -> list[int]:
         """The prompt tokens that each case reserves, an upper bound."""
         return [worst_case.request_bytes(case) for case in self.cases]
@@ -70,6 +75,23 @@ class CaseSet:
             fill_value(reference.metadata, case.get("metadata"))
             reference.choice_count = choice_count(case, self._spec(case).grader)
             yield reference
+
+    def sealed(self, *, digests_only: bool) -> Iterator[plan_pb2.SealedCase]:
+        """Each case in full with its digest, in order; the content only for development cases. For accounting only.
+
+        Raises: `InvalidInput` (`HOLDOUT`) before the first case when one of them is not for development.
+        """
+        for index, case in enumerate(self.cases if not digests_only else ()):
+            metadata = case.get("metadata")
+            split = metadata.get("split") if isinstance(metadata, dict) else None
+            if split != "dev":
+                sentence = f"case {self.case_id(index)} has the split {split!r}; only dev cases are ever given out in full"
+                raise InvalidInput("HOLDOUT", sentence, case_id=self.case_id(index))
+        for index, case in enumerate(self.cases):
+            sealed = plan_pb2.SealedCase(index=index, case_id=self.case_id(index), sha256=digest(dict(case)))
+            if not digests_only:
+                fill_value(sealed.content, dict(case))
+            yield sealed
 
     def _spec(self, case: Mapping[str, Json]) -> BenchmarkSpec:
         return self._specs[str(case["benchmark"])]

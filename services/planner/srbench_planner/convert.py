@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -97,6 +97,8 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
     for key in ("plan_sha256", "case_sha256", "version", "name", "mode", "profile", "seed", "cost_policy", "output_policy"):
         setattr(message, key, shown[key])
     fill_value(message.sampling, shown["sampling"])
+    if shown.get("benchmark_options"):
+        fill_value(message.benchmark_options, shown["benchmark_options"])
     for benchmark, weight in _object(shown, "benchmark_weights").items():
         assert isinstance(weight, int | float)
         message.benchmark_weights[benchmark] = weight
@@ -107,8 +109,10 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
     return message
 
 
-def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Iterable[plan_pb2.PlanCase]:
-    """The cases as the report sees them, in order."""
+def plan_cases(
+    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str]
+) -> Iterable[plan_pb2.PlanCase]:
+    """The cases as the report sees them, in order. `graders` has the name of each case's grader."""
     by_case: dict[int, list[int]] = {}
     if matrix.picked is not None:
         for cell in range(len(matrix)):
@@ -124,6 +128,7 @@ def plan_cases(cases: Iterable[Mapping[str, Json]], matrix: CellMatrix) -> Itera
             stratum=_text(metadata.get("stratum")),
             split=_text(metadata.get("split")),
             target_indexes=whole if matrix.picked is None else by_case.get(index, []),
+            grader=graders[index],
         )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeAlias
 
+from srbench.v1 import power_pb2
+
+from srbench_planner import power_convert
 from srbench_planner.catalog import Catalog
 from srbench_planner.dataset_servicer import DatasetServicer
 from srbench_planner.datasets import DatasetStore
@@ -12,7 +16,7 @@ from srbench_planner.plans import Plans
 from srbench_planner.preparation import PreparationJobs
 from srbench_planner.runs import Runs
 from srbench_planner.scheduler import Scheduler
-from srbench_planner.servicer import PlanServicer
+from srbench_planner.servicer import Context, PlanServicer
 from srbench_planner.target_registry import TargetRegistry
 
 PlanParts: TypeAlias = tuple[TargetRegistry, Freezer, Plans, Runs, Scheduler]
@@ -25,3 +29,8 @@ class PlannerServicer(PlanServicer, DatasetServicer):
     def __init__(self, plans: PlanParts, datasets: DatasetParts) -> None:
         PlanServicer.__init__(self, *plans)
         DatasetServicer.__init__(self, *datasets)
+        self._known = datasets[0]
+
+    async def EstimatePower(self, request: power_pb2.EstimatePowerRequest, context: Context) -> power_pb2.PowerEstimate:
+        frozen = await self.freeze(request, context)
+        return await asyncio.to_thread(power_convert.estimate, frozen, request, self._known.benchmarks)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from grpc import aio
-from srbench.v1 import plan_pb2
+from srbench.v1 import plan_pb2, power_pb2
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth
@@ -24,6 +24,7 @@ from srbench_planner.target_registry import TargetRegistry
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 M = TypeVar("M", bound=Message)
+Manifested: TypeAlias = pb.FreezePlanRequest | pb.CreateRunRequest | power_pb2.EstimatePowerRequest
 WATCH_S = 0.5
 BATCH_BYTES = 1024 * 1024
 BATCH_COUNT = 500
@@ -46,7 +47,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
         return _targets(await asyncio.to_thread(self._registry.replace, from_value(request.document)))
 
     async def FreezePlan(self, request: pb.FreezePlanRequest, context: Context) -> plan_pb2.Plan:
-        stored = await self._plans.save(await self._freeze(request, context))
+        stored = await self._plans.save(await self.freeze(request, context))
         return await self._plans.show(stored, whole=True)
 
     async def GetPlan(self, request: pb.GetPlanRequest, context: Context) -> plan_pb2.Plan:
@@ -57,7 +58,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
     ) -> AsyncIterator[pb.StreamPlanCasesResponse]:
         stored = await self._plans.get(request.plan_sha256)
         cases = await self._plans.cases(stored.summary.case_sha256)
-        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix)):
+        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix, cases.graders())):
             yield pb.StreamPlanCasesResponse(cases=batch)
 
     async def StreamReferences(
@@ -68,8 +69,16 @@ class PlanServicer(rpc.PlannerServiceServicer):
         for batch in _batches(cases.references()):
             yield pb.StreamReferencesResponse(references=batch)
 
+    async def StreamSealedCases(
+        self, request: pb.StreamSealedCasesRequest, context: Context
+    ) -> AsyncIterator[pb.StreamSealedCasesResponse]:
+        auth.require_role(context, "accounting")
+        cases = await self._plans.cases(request.case_sha256)
+        for batch in _batches(cases.sealed(digests_only=request.digests_only)):
+            yield pb.StreamSealedCasesResponse(cases=batch)
+
     async def CreateRun(self, request: pb.CreateRunRequest, context: Context) -> pb.Run:
-        frozen = await self._freeze(request, context)
+        frozen = await self.freeze(request, context)
         return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
 
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
@@ -109,7 +118,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
             self._runs.reader, row.number, stored, self._scheduler.active.get(row.id), cases, request
         )
 
-    async def _freeze(self, request: pb.FreezePlanRequest | pb.CreateRunRequest, context: Context) -> FrozenPlan:
+    async def freeze(self, request: Manifested, context: Context) -> FrozenPlan:
+        """The frozen plan of a request's manifest, under the operator's registry where the caller was forwarded."""
         forwarded = auth.actor(context).role != auth.LOCAL
 
         def work() -> FrozenPlan:

@@ -20,7 +20,7 @@ from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import plan_pb2, planner_service_pb2_grpc, report_pb2, target_pb2, work_queue_service_pb2_grpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_accounting.client import PlannerClient
+from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.columns import CallColumns, OutcomeColumns
 from srbench_accounting.derived import Derived
 from srbench_accounting.servicer import Accounting
@@ -28,6 +28,7 @@ from srbench_accounting.store import Store, open_store
 from srbench_kit import auth, wire
 from srbench_kit.errors import NotFound
 from srbench_kit.serving import Server
+from srbench_kit.values import Json
 
 RUN = "run-0123456789abcdef0123"
 DIGEST = hashlib.sha256(b"request").hexdigest()
@@ -116,7 +117,13 @@ class FakeDeriving:
         return FakeTarget()
 
     def report(
-        self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns
+        self,
+        run: planner_pb.Run,
+        cases: Sequence[plan_pb2.PlanCase],
+        outcomes: OutcomeColumns,
+        calls: CallColumns,
+        *,
+        correction: Json = None,
     ) -> report_pb2.Report:
         self.outcomes, self.calls = outcomes, calls
         return report_pb2.Report(run_id=run.id, status=run.status)
@@ -297,7 +304,11 @@ async def running(folder: Path, planner: FakePlanner, planner_address: str) -> A
     async with PlannerClient(planner_address) as client:
         store = open_store(folder, f"sqlite:///{folder / 'accounting.sqlite3'}", client, deriving)
         server = Server("127.0.0.1:0")
-        server.add(Accounting(store), rpc.add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+        server.add(
+            Accounting(store, client, GraderClient("")),
+            rpc.add_AccountingServiceServicer_to_server,
+            "srbench.v1.AccountingService",
+        )
         await server.start()
         address = f"127.0.0.1:{server.port}"
         channels: list[aio.Channel] = [

@@ -11,7 +11,8 @@ from typing import Any
 import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
-from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
+from srbench.v1 import comparison_pb2 as comparison
+from srbench.v1 import plan_pb2, power_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import target_pb2 as target
@@ -217,6 +218,10 @@ class FakePlanner(planner_rpc.PlannerServiceServicer):
         await self._enter(request, context)
         return self._plan(from_value(request.manifest))
 
+    async def EstimatePower(self, request: Any, context: Any) -> power_pb2.PowerEstimate:
+        await self._enter(request, context)
+        return power_pb2.PowerEstimate(profiles=[power_pb2.ProfilePower(profile="this plan", case_count=3)])
+
     async def GetPlan(self, request: Any, context: Any) -> plan_pb2.Plan:
         await self._enter(request, context)
         raise NotFound("NO_SUCH_PLAN", f"there is no plan {request.plan_sha256!r}", plan=request.plan_sha256)
@@ -322,7 +327,7 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         if self.failure is not None:
             raise self.failure
         if not self.knows_run:
-            raise NotFound("NO_SUCH_RUN", f"there is no run named {request.run_id!r}")
+            raise NotFound("NO_SUCH_RUN", f"there is no run of {type(request).__name__}")
 
     async def GetSpend(self, request: Any, context: Any) -> accounting.Spend:
         self._enter(request, context)
@@ -414,6 +419,63 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
             data = zstandard.compress(evidence.SerializeToString())
         for offset in range(0, len(data), 50):
             yield accounting.EvidenceChunk(offset=offset, data=data[offset : offset + 50])
+
+    async def CompareRuns(self, request: Any, context: Any) -> comparison.ComparisonReport:
+        self._enter(request, context)
+        found = comparison.ComparisonReport(version="sr-bench-1.0", baseline_run_id=request.baseline_run_id)
+        if request.HasField("margin"):
+            found.margin = request.margin
+        for run_id in request.candidate_run_ids:
+            found.candidates.add(run_id=run_id, status="completed", target_ids=["r"])
+            row = found.comparisons.add(candidate_run_id=run_id, candidate_target_id="r", baseline_target_id="s")
+            row.quality_delta_ci95.extend([-0.1, 0.2])
+            row.verdict = "not established"
+            row.subject_cost_saving.low_percent = 10
+            row.null_routers.always.add(name="s", quality=0.5)
+            row.regret.total.cases = 2
+        if len(request.candidate_run_ids) == 1:
+            found.candidate_run_id = request.candidate_run_ids[0]
+        found.candidate_targets.add(id="r")
+        return found
+
+    async def ComparePairs(self, request: Any, context: Any) -> comparison.ComparePairsResponse:
+        self._enter(request, context)
+        found = comparison.ComparePairsResponse(total=1, baseline_target_id="s", candidate_target_id="r")
+        found.pairs.add(case_id="c1", benchmark="arc-agi-2", outcome="win").baseline.status = "completed"
+        return found
+
+    async def ListComparisonOptions(self, request: Any, context: Any) -> comparison.ListComparisonOptionsResponse:
+        self._enter(request, context)
+        pages.decode(request.page_token, "options")
+        found = comparison.ListComparisonOptionsResponse(empty_reason="no_compatible_saved_runs")
+        found.incompatible.add(id="run-1").reasons.add(reason="NOT_LIVE", message="it is a preview")
+        return found
+
+    async def RegradeRun(self, request: Any, context: Any) -> comparison.Regrading:
+        self._enter(request, context)
+        found = comparison.Regrading(source_run_id=request.run_id, kind="offline-regrade")
+        found.results.add(case_id="c1", target_id="s", correct=True, source_correct=False, changed=True)
+        return found
+
+    async def ExportRun(self, request: Any, context: Any) -> AsyncIterator[comparison.ExportPart]:
+        self._enter(request, context)
+        yield comparison.ExportPart(header=comparison.ExportHeader(kind="training-matrix", source_run_id=request.run_id))
+        for number in (1, 2):
+            part = comparison.ExportPart()
+            part.case.content.CopyFrom(to_value({"id": f"c{number}", "benchmark": "arc-agi-2", "answer": [[1]]}))
+            part.case.targets.add(id="s", model="m", kind="single", correct=True, cost_picodollars=7_000_000, final="x")
+            part.case.targets.add(id="r", model="auto", kind="mom")
+            yield part
+
+    async def ReconcileUsage(self, request: Any, context: Any) -> comparison.AccountingCorrection:
+        self._enter(request, context)
+        found = comparison.AccountingCorrection(id="accounting-1", run_id=request.run_id)
+        found.calls.add(call_id=f"call-{1:032x}", reason="no_evidence")
+        return found
+
+    async def ListCorrections(self, request: Any, context: Any) -> comparison.ListCorrectionsResponse:
+        self._enter(request, context)
+        return comparison.ListCorrectionsResponse(corrections=[comparison.AccountingCorrection(id="accounting-1")])
 
     async def RecordFacts(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         raise AssertionError("facts must never come through the gateway")

@@ -61,6 +61,11 @@ def test_it_has_every_route_under_a_name_of_its_own() -> None:
         "get /runs/{run_id}/events",
         "get /runs/{run_id}/report",
         "post /runs/{run_id}/cancel",
+        "post /runs/{run_id}/reconcile-usage",
+        "post /runs/{run_id}/regrade",
+        "post /runs/{run_id}/export",
+        "post /comparisons",
+        "get /comparison-options",
     ],
 )
 def test_it_has_the_routes_of_released_clients(route: str) -> None:

@@ -46,6 +46,7 @@ ALLOWED = {
     "fractions",
     "functools",
     "hashlib",
+    "itertools",
     "json",
     "math",
     "numpy",

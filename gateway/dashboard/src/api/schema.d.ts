@@ -467,10 +467,196 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/comparisons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Compares every target of one or more runs with the strongest single model of a baseline run. */
+        post: operations["compare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/comparisons/pairs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the questions of a comparison, each with both answers. */
+        get: operations["pairs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/comparison-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists runs that can be compared with a baseline and why others cannot; without one, runs that can be one. */
+        get: operations["options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/regrade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has the installed graders judge a run's saved answers again. Changes nothing. */
+        post: operations["regrade"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exports a run over development cases with all answers. Holdout and unknown splits are refused. */
+        post: operations["export"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/export/parquet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The same as a Parquet file with a row a case and target. */
+        post: operations["export_parquet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/reconcile-usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reads usage and cost again from a run's retained streams; the same evidence gives the same correction. */
+        post: operations["reconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/corrections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the corrections of a run, oldest first. */
+        get: operations["corrections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/plans/power": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Says what a manifest could show and what it would cost, by profile, before anything is spent. */
+        post: operations["power"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What a run's retained streams say of its usage and cost, read again. Never changes; the receipts stay as they are. */
+        AccountingCorrection: {
+            /** @description `sr-bench-accounting-v1`. */
+            version: string;
+            /** @description `accounting-` and 24 hex digits. */
+            id: string;
+            /** @description The run. */
+            run_id: string;
+            /** @description Its plan. */
+            plan_sha256: string;
+            /** @description Digest of the evidence and of what was read in it. */
+            evidence_sha256: string;
+            /** @description Whether every call was verified. */
+            qualified: boolean;
+            /** @description Calls whose cost follows from their retained stream. */
+            verified_call_count: number;
+            /** @description Calls whose figures stay as they were. */
+            unverifiable_call_count: number;
+            /** @description Verified calls whose figures are not what the receipt said. */
+            corrected_call_count: number;
+            /** @description Sum of the known costs by receipt, in picodollars. */
+            original_known_spend_usd: number;
+            /** @description The same with this correction and those before it, in picodollars. */
+            corrected_known_spend_usd: number;
+            /** @description Always true: receipts are never touched. */
+            original_receipts_preserved: boolean;
+            /** @description Model requests made: none. */
+            model_requests: number;
+            /** @description One entry a call. */
+            calls: components["schemas"]["CallCorrection"][];
+            /** @description When it was made. */
+            created_at: number | null;
+        };
         /** @description One benchmark. */
         Benchmark: {
             /** @description Its id. */
@@ -613,6 +799,29 @@ export interface components {
             /** @description Body bytes received so far. */
             received_bytes: number;
         };
+        /** @description One call, read again. */
+        CallCorrection: {
+            /** @description The call. */
+            call_id: string;
+            /** @description Whether its cost follows from its stream. */
+            verified: boolean;
+            /** @description Why not: `no_end`, `not_accepted`, `no_evidence`, `evidence_damaged`, `answer_incomplete`, `usage_missing`, `cost_unknown`; empty when it is verified. */
+            reason: string | null;
+            /** @description Whether its figures are not what the receipt said. */
+            corrected: boolean;
+            /** @description Which facts of the receipt the stream contradicts: `usage`, `model`, `finish_reason`, `router_receipt`. */
+            contradicted: string[];
+            /** @description Tokens by receipt. */
+            original_usage: components["schemas"]["TokenUsage"] | null;
+            /** @description Cost by receipt, in picodollars; absent when unknown. */
+            original_cost_usd: number | null;
+            /** @description Tokens by stream; absent when not verified. */
+            usage: components["schemas"]["TokenUsage"] | null;
+            /** @description Cost by stream, in picodollars; absent when not verified. */
+            cost_usd: number | null;
+            /** @description Digest of the evidence; empty when there is none. */
+            evidence_sha256: string | null;
+        };
         /** @description Names one call: the cell, which of its calls, and which offer of it. */
         CallKey: {
             /** @description The run. */
@@ -705,6 +914,21 @@ export interface components {
             /** @description Position in the order of dispatch. */
             sequence: number;
         };
+        /** @description One candidate run. */
+        CandidateRun: {
+            /** @description The run. */
+            run_id: string;
+            /** @description Its status. */
+            status: string;
+            /** @description Whether every planned cell has an answer and a grade. */
+            quality_complete: boolean;
+            /** @description Its targets, all of which are compared. */
+            target_ids: string[];
+            /** @description Whether any cost of it can be compared with the baseline's. */
+            cost_comparison_eligible: boolean;
+            /** @description Why not; absent when it can. */
+            cost_comparison_reason: string | null;
+        };
         /** @description What can be run. */
         Catalog: {
             /** @description The protocol, `sr-bench-1.0`. */
@@ -738,6 +962,192 @@ export interface components {
             id: string;
             /** @description Its status. */
             status: string;
+        };
+        /** @description One candidate target against the strongest single model; differences are candidate less baseline. */
+        Comparison: {
+            /** @description The strongest single model of the baseline run. */
+            baseline_target_id: string;
+            /** @description The candidate run's target. */
+            candidate_target_id: string;
+            /** @description Cases compared. */
+            paired_cases: number;
+            /** @description Difference of weighted quality. */
+            quality_delta: number;
+            /** @description Mean difference over the cases, each weighing the same. */
+            micro_quality_delta: number;
+            /** @description Weighted Hoeffding interval of `quality_delta`: lower and upper end. */
+            quality_delta_ci95: number[];
+            /** @description Name of its method. */
+            quality_delta_ci95_method: string;
+            /** @description What it covers, in words. */
+            quality_delta_ci95_qualification: string;
+            /** @description Stratified paired bootstrap interval of `quality_delta`: lower and upper end. */
+            quality_delta_bootstrap_ci95: number[];
+            /** @description What quality is, in words. */
+            quality_metric: string;
+            /** @description Cases that only the candidate has right. */
+            wins: number;
+            /** @description Cases that only the baseline has right. */
+            losses: number;
+            /** @description All other cases. */
+            ties: number;
+            /** @description Two-sided exact p-value of McNemar's test. */
+            mcnemar_p: number;
+            /** @description Its mid-p form. */
+            mcnemar_mid_p: number;
+            /** @description `mcnemar_p` adjusted by Holm's method for all comparisons of this answer. */
+            mcnemar_p_holm: number;
+            /** @description Cost of the baseline target's own calls, in picodollars; absent when unknown. */
+            baseline_subject_cost_usd: number | null;
+            /** @description Cost of the candidate target's own calls, in picodollars; absent when unknown. */
+            candidate_subject_cost_usd: number | null;
+            /** @description What the candidate saves of it, in percent; negative when it costs more. */
+            subject_cost_saving_percent: number | null;
+            /** @description Why that is unknown; absent when it is known. */
+            subject_cost_comparison_reason: string | null;
+            /** @description Cost of all calls for the baseline target, in picodollars; absent when unknown. */
+            baseline_total_cost_usd: number | null;
+            /** @description Cost of all calls for the candidate target, in picodollars; absent when unknown. */
+            candidate_total_cost_usd: number | null;
+            /** @description What the candidate saves of it, in percent. */
+            total_cost_saving_percent: number | null;
+            /** @description Why that is unknown; absent when it is known. */
+            total_cost_comparison_reason: string | null;
+            /** @description Cost of the baseline target's judges and simulators, in picodollars; absent when unknown. */
+            baseline_evaluation_cost_usd: number | null;
+            /** @description Cost of the candidate target's judges and simulators, in picodollars; absent when unknown. */
+            candidate_evaluation_cost_usd: number | null;
+            /** @description The baseline target's cost with every prompt token at the fresh price, in picodollars. */
+            cache_neutral_baseline_cost_usd: number | null;
+            /** @description The candidate target's cost with every prompt token at the fresh price, in picodollars. */
+            cache_neutral_candidate_cost_usd: number | null;
+            /** @description What the candidate saves of it, in percent. */
+            cache_neutral_cost_saving_percent: number | null;
+            /** @description Why that is unknown; absent when it is known. */
+            cache_neutral_cost_comparison_reason: string | null;
+            /** @description What cache-neutral means, in words. */
+            cache_neutral_cost_basis: string;
+            /** @description The candidate run. */
+            candidate_run_id: string;
+            /** @description `better`, `worse` or `not established`. */
+            verdict: string;
+            /** @description The verdict in one sentence. */
+            verdict_sentence: string;
+            /** @description Whether the candidate loses less than the margin; absent without one. */
+            non_inferiority: components["schemas"]["NonInferiority"] | null;
+            /** @description How sure the saving of the subjects' cost is; absent when no cost can be compared. */
+            subject_cost_saving: components["schemas"]["SavingInterval"] | null;
+            /** @description How sure the saving of the whole cost is; absent when no cost can be compared. */
+            total_cost_saving: components["schemas"]["SavingInterval"] | null;
+            /** @description Routers that know nothing of the question, beside this one; absent for a single model and when left out. */
+            null_routers: components["schemas"]["NullRouters"] | null;
+            /** @description Where the router's wrong answers come from; absent as `null_routers`. */
+            regret: components["schemas"]["Regret"] | null;
+        };
+        /** @description The response for `ListComparisonOptions`. */
+        ComparisonOptions: {
+            /** @description The baseline that was asked about. */
+            baseline: components["schemas"]["ComparisonRun"] | null;
+            /** @description Runs that can be a baseline and have a partner, newest first; only without a baseline. */
+            baselines: components["schemas"]["ComparisonRun"][];
+            /** @description Runs that can be compared with the baseline, newest first; only with one. */
+            options: components["schemas"]["ComparisonRun"][];
+            /** @description Runs that cannot, each with every reason; only with a baseline. */
+            incompatible: components["schemas"]["ComparisonRun"][];
+            /** @description Whether more follow. */
+            has_more: boolean;
+            /** @description Pairs looked at for this page. */
+            scanned_pairs: number;
+            /** @description Model requests made for this answer: none. */
+            model_requests: number;
+            /** @description Whether the page ended before the runs did because looking further would have taken too long. */
+            scan_limited: boolean;
+            /** @description Pairs that could not be checked. */
+            unverified_pairs: number;
+            /** @description Baselines that could not be checked. */
+            unverified_baselines: number;
+            /** @description Why the page is empty at the end: `baseline_not_eligible_live_single` or `no_compatible_saved_runs`; absent otherwise. */
+            empty_reason: string | null;
+            next_cursor: string | null;
+        };
+        /** @description Every target of one or more candidate runs against the strongest single model of a baseline run. */
+        ComparisonReport: {
+            /** @description The protocol, `sr-bench-1.0`. */
+            version: string;
+            /** @description The baseline. */
+            baseline_run_id: string;
+            /** @description The candidate; absent when several were asked for, see `candidates`. */
+            candidate_run_id: string | null;
+            /** @description The baseline's status. */
+            baseline_status: string;
+            /** @description The candidate's status; absent when several were asked for. */
+            candidate_status: string | null;
+            /** @description Whether every planned cell of the baseline has an answer and a grade. */
+            baseline_quality_complete: boolean;
+            /** @description The same for all candidates together. */
+            candidate_quality_complete: boolean;
+            /** @description Figures of the baseline's targets. */
+            baseline_targets: components["schemas"]["Metrics"][];
+            /** @description Figures of the candidates' targets, in the order of the candidates. */
+            candidate_targets: components["schemas"]["Metrics"][];
+            /** @description What the denominator is, in words. */
+            quality_denominator: string;
+            /** @description How the baseline's target was chosen, in words. */
+            baseline_selection: string;
+            /** @description What that choice means for the difference, in words. */
+            baseline_selection_qualification: string;
+            /** @description The strongest single model. */
+            baseline_selected_target_id: string;
+            /** @description All single models of that quality. */
+            baseline_tied_best_target_ids: string[];
+            /** @description How ties are broken, in words. */
+            baseline_tie_policy: string;
+            /** @description Whether any cost of the runs can be compared. */
+            baseline_cost_comparison_eligible: boolean;
+            /** @description Why not; absent when it can. */
+            baseline_cost_comparison_reason: string | null;
+            /** @description One entry a candidate target. */
+            comparisons: components["schemas"]["Comparison"][];
+            /** @description The candidates in the order asked. */
+            candidates: components["schemas"]["CandidateRun"][];
+            /** @description The margin asked for. */
+            margin: number | null;
+            /** @description What a margin given with the request is worth, in words; absent without one. */
+            margin_qualification: string | null;
+            /** @description How the word of each verdict is found, in words. */
+            verdict_rule: string;
+            /** @description Model requests made for this answer: none. */
+            model_requests: number;
+        };
+        /** @description One run as a side of a comparison. */
+        ComparisonRun: {
+            /** @description The run. */
+            id: string;
+            /** @description Its plan's label. */
+            name: string;
+            /** @description Its status. */
+            status: string;
+            /** @description When it was created. */
+            created_at: number | null;
+            /** @description Its profile. */
+            profile: string;
+            /** @description Its cases. */
+            case_count: number;
+            /** @description Its targets. */
+            targets: components["schemas"]["ComparisonTarget"][];
+            /** @description Why it cannot take part; empty when it can. */
+            reasons: components["schemas"]["Difference"][];
+        };
+        /** @description One target of such a run. */
+        ComparisonTarget: {
+            /** @description Its id. */
+            id: string;
+            /** @description `single` or `mom`. */
+            kind: string;
+            /** @description Its model. */
+            model: string;
+            /** @description Its configuration hash; empty when it has none. */
+            config_hash: string | null;
         };
         /** @description How often the model changed between the calls of one case. */
         Continuity: {
@@ -944,6 +1354,13 @@ export interface components {
             /** @description Version of the code that made cases of rows. */
             normalizer: string;
         };
+        /** @description One thing that stands in the way of a comparison. */
+        Difference: {
+            /** @description Stable reason. */
+            reason: string;
+            /** @description A sentence for people, naming the first difference of its kind. */
+            message: string;
+        };
         /** @description Why a request failed: a sentence, and a stable reason (`code` is the same in small letters). */
         Error: {
             error: string;
@@ -955,6 +1372,54 @@ export interface components {
             error_id?: string;
             dispatch_started?: boolean;
             model_requests?: number;
+        };
+        /** @description What an export was made from. */
+        Export: {
+            /** @description The protocol, `sr-bench-1.0`. */
+            version: string;
+            /** @description `training-matrix`. */
+            kind: string;
+            /** @description `dev`: nothing else is ever exported. */
+            split: string;
+            /** @description The run. */
+            source_run_id: string;
+            /** @description Its plan. */
+            source_plan_sha256: string;
+            /** @description The correction whose figures were used; null when there is none. */
+            accounting_correction: unknown;
+            /** @description Cases that follow. */
+            case_count: number;
+            /** @description Model requests made for this answer: none. */
+            model_requests: number;
+            cases: {
+                id: string;
+                targets: components["schemas"]["ExportTarget"][];
+            }[];
+        };
+        /** @description One target's answer to a case. */
+        ExportTarget: {
+            /** @description The target. */
+            id: string;
+            /** @description Its model. */
+            model: string;
+            /** @description `single` or `mom`. */
+            kind: string;
+            /** @description Its generation parameters. */
+            request_params: unknown;
+            /** @description What was extracted from the answer. */
+            answer: unknown;
+            /** @description Whether it is right; absent without a grade. */
+            correct: boolean | null;
+            /** @description 0 or 1; absent without a grade. */
+            score: number | null;
+            /** @description Tokens of its calls; an unknown bucket is absent. */
+            usage: components["schemas"]["TokenUsage"] | null;
+            /** @description Cost of its calls, in picodollars; absent when unknown. */
+            cost_usd: number | null;
+            /** @description Seconds of its calls; absent when unknown. */
+            subject_latency_s: number | null;
+            /** @description Final text of its last call; absent when there is none. */
+            final: string | null;
         };
         /** @description The bounds of a run. Every number is finite and above zero unless said otherwise. */
         Limits: {
@@ -1256,6 +1721,32 @@ export interface components {
             /** @description Most output tokens. */
             max_output_tokens: number;
         };
+        /** @description Whether a candidate is no worse than the baseline by more than a margin. */
+        NonInferiority: {
+            /** @description The margin. */
+            margin: number;
+            /** @description `supported`, `not shown` or `contradicted`. */
+            verdict: string;
+            /** @description The verdict in one sentence. */
+            sentence: string;
+        };
+        /** @description Policies that look at no question, computed from the single models' saved answers. */
+        NullRouters: {
+            /** @description Quality and cost of the router itself. */
+            router: components["schemas"]["PolicyFigures"] | null;
+            /** @description Each single model for every case. */
+            always: components["schemas"]["PolicyFigures"][];
+            /** @description The best mix of single models at the router's spend, drawn without looking; absent when no mix is that cheap or a cost is unknown. */
+            static_mix: components["schemas"]["PolicyFigures"] | null;
+            /** @description Why there is no `static_mix`; absent when there is one. */
+            static_mix_reason: string | null;
+            /** @description The router's own choices dealt out to the cases at random; absent when no choice is known. */
+            split: components["schemas"]["SplitTest"] | null;
+            /** @description The cheapest right answer of every case. */
+            oracle: components["schemas"]["PolicyFigures"] | null;
+            /** @description What these figures assume, in words. */
+            notes: string[];
+        };
         /** @description One cell's outcome as a reader sees it. */
         Outcome: {
             /** @description Position in the order of recording; grows for ever. */
@@ -1314,6 +1805,99 @@ export interface components {
             /** @description Finish reasons. */
             subject_calls: components["schemas"]["SubjectCalls"] | null;
         };
+        /** @description One question and both answers. */
+        Pair: {
+            /** @description The case. */
+            case_id: string;
+            /** @description Its benchmark. */
+            benchmark: string;
+            /** @description Its stratum. */
+            stratum: string;
+            /** @description `win`, `loss` or `tie`, as the candidate sees it. */
+            outcome: string;
+            /** @description The baseline's answer. */
+            baseline: components["schemas"]["PairSide"] | null;
+            /** @description The candidate's answer. */
+            candidate: components["schemas"]["PairSide"] | null;
+            /** @description Candidate's cost less baseline's, in picodollars; absent when one is unknown. */
+            cost_delta_usd: number | null;
+            /** @description Candidate's time less baseline's, in seconds; absent when one is unknown. */
+            latency_delta_s: number | null;
+        };
+        /** @description The response for `ComparePairs`. */
+        PairPage: {
+            /** @description The pairs. */
+            pairs: components["schemas"]["Pair"][];
+            /** @description Pairs that fit the filter. */
+            total: number;
+            /** @description The baseline's target. */
+            baseline_target_id: string;
+            /** @description The candidate's target. */
+            candidate_target_id: string;
+            /** @description Pairs by outcome, whatever the filter on outcomes: `win`, `loss`, `both_right` and `both_wrong`. */
+            counts: {
+                [key: string]: number;
+            };
+            limit: number;
+            next_cursor: string | null;
+            /** @constant */
+            model_requests: 0;
+        };
+        /** @description One side of a pair. */
+        PairSide: {
+            /** @description `completed`, `failed`, `cancelled` or `sent_unknown`. */
+            status: string | null;
+            /** @description Stable reason; empty for `completed`. */
+            reason: string | null;
+            /** @description Whether the answer is right; absent without a grade. */
+            correct: boolean | null;
+            /** @description What was extracted from the answer. */
+            answer: unknown;
+            /** @description The model that answered last; empty when unknown. */
+            model: string | null;
+            /** @description The router's decision; empty when there is none. */
+            decision: string | null;
+            /** @description Cost of the subject's calls, in picodollars; absent when unknown. */
+            cost_usd: number | null;
+            /** @description Seconds of the subject's calls. */
+            latency_s: number | null;
+            /** @description The last call of the subject; empty when there is none. */
+            call_id: string | null;
+            /** @description Tokens of the subject's calls. */
+            usage: components["schemas"]["TokenUsage"] | null;
+            /** @description The final text; only when asked for. */
+            final: string | null;
+        };
+        /** @description Quality and cost of one policy. */
+        PolicyFigures: {
+            /** @description What it does: a target id, `static mix`, `oracle` or the router's id. */
+            name: string;
+            /** @description Weighted quality, in expectation where the policy draws. */
+            quality: number;
+            /** @description Cost over all cases, in picodollars, in expectation where the policy draws; absent when unknown. */
+            cost_usd: number | null;
+            /** @description Share of the cases by single model; only for mixes. */
+            shares: {
+                [key: string]: number;
+            };
+        };
+        /** @description What a manifest could show and what it would cost. */
+        PowerEstimate: {
+            /** @description The plan that the manifest freezes to. */
+            plan_sha256: string;
+            /** @description Share of the cases on which two targets are taken to disagree. */
+            discordance: number;
+            /** @description Chance to establish the detectable difference. */
+            power: number;
+            /** @description Two-sided error level of each comparison: 0.05 divided by their number. */
+            alpha: number;
+            /** @description The manifest's own cases, then its benchmarks at the counts of each profile. */
+            profiles: components["schemas"]["ProfilePower"][];
+            /** @description What the figures assume, in words. */
+            assumptions: string[];
+            /** @description Model requests made for this answer: none. */
+            model_requests: number;
+        };
         /** @description One profile. */
         Profile: {
             /** @description Its id. */
@@ -1325,6 +1909,27 @@ export interface components {
             /** @description Cases over all benchmarks. */
             total: number;
             purpose: string;
+        };
+        /** @description The figures for one set of cases. */
+        ProfilePower: {
+            /** @description `this plan`, `smoke`, `quick` or `standard`. */
+            profile: string;
+            /** @description Cases. */
+            case_count: number;
+            /** @description Cells. */
+            cell_count: number;
+            /** @description Half the width of the Hoeffding interval that a comparison will report, as part of one. */
+            hoeffding_half_width: number;
+            /** @description Half the width that the paired bootstrap interval is expected to have, as part of one. */
+            expected_half_width: number;
+            /** @description Smallest true difference that McNemar's test establishes with the wanted chance; absent when there is none. */
+            detectable_difference: number | null;
+            /** @description The same for the Hoeffding interval. */
+            hoeffding_detectable_difference: number | null;
+            /** @description What the calls are expected to cost, in picodollars; absent without prices. */
+            expected_cost_usd: number | null;
+            /** @description The most that the first call of every cell can cost, in picodollars; absent without prices. */
+            worst_case_cost_usd: number | null;
         };
         /** @description How far a run is; derived from its cells. */
         Progress: {
@@ -1340,6 +1945,90 @@ export interface components {
             cancelled: number;
             /** @description Cells whose end is unknown; part of `failed`. */
             interrupted: number;
+        };
+        /** @description One result, graded again. */
+        RegradedResult: {
+            /** @description The case. */
+            case_id: string;
+            /** @description Its benchmark. */
+            benchmark: string;
+            /** @description The target. */
+            target_id: string;
+            /** @description Whether the answer is right now; absent when the grader could not say. */
+            correct: boolean | null;
+            /** @description 0 or 1; absent as `correct`. */
+            score: number | null;
+            /** @description What is extracted from the answer now. */
+            answer: unknown;
+            /** @description `parsed`, `unparsed` or `ambiguous`; empty when the answer was not graded again. */
+            answer_status: string | null;
+            /** @description Version of the grader; empty when the answer was not graded again. */
+            grader_version: string | null;
+            /** @description Whether it was right then; absent without a grade. */
+            source_correct: boolean | null;
+            /** @description What was extracted then. */
+            source_answer: unknown;
+            /** @description Whether `correct` is not what it was. */
+            changed: boolean;
+            /** @description Why it was not graded again or got no grade: `output_limit`, or the grader's reason; empty otherwise. */
+            reason: string | null;
+        };
+        /** @description What the installed graders make of a run's saved answers. Stored nowhere; the run stays as it is. */
+        Regrading: {
+            /** @description The protocol, `sr-bench-1.0`. */
+            version: string;
+            /** @description The run. */
+            source_run_id: string;
+            /** @description `offline-regrade`. */
+            kind: string;
+            /** @description Versions of the graders used, in alphabetical order, joined by ", ". */
+            grader_version: string;
+            /** @description Adapter version by benchmark, as frozen in the run's plan. */
+            source_adapter_versions: {
+                [key: string]: string;
+            };
+            /** @description Adapter version by benchmark, as installed now. */
+            adapter_versions: {
+                [key: string]: string;
+            };
+            /** @description The run's plan. */
+            source_plan_sha256: string;
+            /** @description One entry a result, in the order of recording. */
+            results: components["schemas"]["RegradedResult"][];
+            /** @description Results that the installed graders judge differently. */
+            changed_count: number;
+            /** @description Of those, wrong before and right now. */
+            gained_count: number;
+            /** @description Of those, right before and wrong now. */
+            lost_count: number;
+            /** @description Model requests made for this answer: none. */
+            model_requests: number;
+        };
+        /** @description Where wrong answers come from: the four parts add up to 1 less the router's quality. */
+        Regret: {
+            /** @description Over all cases. */
+            total: components["schemas"]["RegretParts"] | null;
+            /** @description By the router's decision, most weight first. */
+            decisions: components["schemas"]["RegretParts"][];
+        };
+        /** @description The weighted share of wrong answers, by cause. */
+        RegretParts: {
+            /** @description The decision; empty for the total and for cases without one. */
+            decision: string | null;
+            /** @description Cases. */
+            cases: number;
+            /** @description Weighted share of all cases that these are. */
+            weight: number;
+            /** @description Right answers, as weighted share. */
+            correct: number;
+            /** @description No single model had the case right. */
+            pool_limit: number;
+            /** @description A single model had it right, and the router chose one that had not. */
+            selection_error: number;
+            /** @description The chosen model had it right by itself, and not behind the router. */
+            execution_failure: number;
+            /** @description A single model had it right, and the router's choice is none of them or not known. */
+            unattributed: number;
         };
         /** @description The report of one run: a pure function of plan and facts. */
         Report: {
@@ -1516,6 +2205,17 @@ export interface components {
             /** @constant */
             manifest_summary: true;
         };
+        /** @description What a candidate saves, with the range that unknown costs leave open and what the choice of cases adds to it. */
+        SavingInterval: {
+            /** @description The saving in percent if every unknown cost were as bad for the candidate as its bounds allow. */
+            low_percent: number;
+            /** @description The saving in percent if every unknown cost were as good for it; equal to `low_percent` when all are known. */
+            high_percent: number;
+            /** @description Stratified paired bootstrap over the cases, from the lower end of the worst to the upper end of the best case. */
+            ci95_percent: number[] | null;
+            /** @description Calls of either side whose cost is unknown. */
+            unknown_cost_calls: number;
+        };
         /** @description Which dataset serves one benchmark. */
         SelectedBenchmark: {
             /** @description The benchmark. */
@@ -1554,6 +2254,23 @@ export interface components {
             open_call_count: number;
             /** @description Calls that ended with an unknown cost. */
             unknown_cost_count: number;
+        };
+        /** @description Whether a router's choices do better than the same choices dealt out at random. */
+        SplitTest: {
+            /** @description Cases whose choice is one of the single models. */
+            known_choices: number;
+            /** @description Weighted quality of the chosen single models' saved answers. */
+            observed_quality: number;
+            /** @description The same in expectation when the choices are dealt out at random. */
+            shuffled_quality: number;
+            /** @description One-sided: how often a random deal does at least as well. */
+            permutation_p: number;
+            /** @description Random deals made. */
+            permutations: number;
+            /** @description Share of the cases by single model. */
+            shares: {
+                [key: string]: number;
+            };
         };
         /** @description Answers that were nothing but the answer. */
         StrictFormat: {
@@ -2792,6 +3509,358 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RoutingFlow"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    compare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The run with the single models. */
+                    baseline_run_id: string;
+                    /** @description The runs to compare with it, 1 to 32, each once. */
+                    candidate_run_ids?: string[];
+                    /** @description The largest loss of quality that still counts as none, above 0 and below 1; absent asks for no such verdict. It says something only when it was chosen before anybody looked at the answers. */
+                    margin?: number | null;
+                    /** @description Leave out the null routers and the regret. */
+                    figures_only?: boolean;
+                    /** @description One candidate; instead of `candidate_run_ids`. */
+                    candidate_run_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonReport"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    pairs: {
+        parameters: {
+            query: {
+                /** @description The run with the single models. */
+                baseline_run_id: string;
+                /** @description The run to compare with it. */
+                candidate_run_id: string;
+                /** @description A target of the baseline; without it the strongest single model. */
+                baseline_target_id?: string;
+                /** @description A target of the candidate; needed when it has several. */
+                candidate_target_id?: string;
+                /** @description Only these. */
+                outcome?: "win" | "loss" | "tie" | "both_right" | "both_wrong";
+                /** @description Only this benchmark. */
+                benchmark?: string;
+                /** @description The order. */
+                sort?: "case" | "outcome" | "cost_delta" | "latency_delta";
+                /** @description The other way round. */
+                descending?: boolean;
+                /** @description With the answers' final texts. */
+                texts?: boolean;
+                /** @description `next_cursor` of the page before. */
+                after?: string;
+                /** @description Most to return. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PairPage"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    options: {
+        parameters: {
+            query?: {
+                /** @description The baseline. */
+                baseline_run_id?: string;
+                /** @description `next_cursor` of the page before. */
+                after?: string;
+                /** @description Most to return. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonOptions"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    regrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Regrading"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Export"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    export_parquet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.parquet": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    reconcile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountingCorrection"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    corrections: {
+        parameters: {
+            query?: {
+                /** @description With the entry of every call. */
+                calls?: boolean;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        corrections: components["schemas"]["AccountingCorrection"][];
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    power: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The manifest, from outside. */
+                    manifest: Record<string, never>;
+                    /** @description Share of the cases on which two targets disagree, above 0 and at most 1; absent means 0.15. */
+                    discordance?: number | null;
+                    /** @description Chance to establish the detectable difference, above 0.5 and below 1; absent means 0.8. */
+                    power?: number | null;
+                    /** @description Comparisons made at once, at least 1; absent means one for each router of the manifest, at least one. */
+                    comparison_count?: number | null;
+                    /** @description Output tokens of a typical answer, for the expected cost; absent means a tenth of each request's own cap. */
+                    expected_output_tokens?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PowerEstimate"];
                 };
             };
             /** @description The request failed. */
