@@ -501,6 +501,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/comparisons/pairs/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All questions of a comparison as a file, without texts: CSV, JSON or Parquet. */
+        get: operations["pairs_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/comparison-options": {
         parameters: {
             query?: never;
@@ -3591,6 +3608,10 @@ export interface operations {
                 after?: string;
                 /** @description Most to return. */
                 limit?: number;
+                /** @description Pairs to skip, for a jump into the middle. */
+                offset?: number;
+                /** @description Only this question. */
+                case_id?: string;
             };
             header?: never;
             path?: never;
@@ -3605,6 +3626,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PairPage"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    pairs_file: {
+        parameters: {
+            query: {
+                /** @description The run with the single models. */
+                baseline_run_id: string;
+                /** @description The run to compare with it. */
+                candidate_run_id: string;
+                /** @description A target of the baseline; without it the strongest single model. */
+                baseline_target_id?: string;
+                /** @description A target of the candidate; needed when it has several. */
+                candidate_target_id?: string;
+                /** @description The kind of file. */
+                format?: "csv" | "json" | "parquet";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             /** @description The request failed. */

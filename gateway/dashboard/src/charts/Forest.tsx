@@ -10,6 +10,8 @@ export interface ForestRow {
   name: string
   value: number | null
   interval: readonly [number, number] | null
+  /** Whether it is established that this is above or below zero; a point that is `open` is drawn hollow. */
+  tone: 'up' | 'down' | 'open'
   why?: string | undefined
 }
 
@@ -31,7 +33,7 @@ export function Forest({ title, rows, show }: { title: string; rows: ForestRow[]
   const known = rows.flatMap((row, index) => (row.value === null ? [] : [`${scale.at(row.value)},${middle(index)}`]))
   return (
     <figure className="chart" ref={ref}>
-      <p className="chart-title" id={`forest-${title}`}>{title}</p>
+      <p className="chart-title">{title}</p>
       <svg width={width} height={height} role="group" aria-label={title} className="forest">
         <g aria-hidden className="axes">
           {scale.ticks.map((tick) => (
@@ -73,9 +75,9 @@ function Line({
   const name = row.name.length > most ? `${row.name.slice(0, most - 1)}…` : row.name
   const interval = row.interval && `${show(row.interval[0]) ?? ''} – ${show(row.interval[1]) ?? ''}`
   const label =
-    row.value === null ? `${row.name}: ${row.why ?? unknown}` : t('rowLabel', { name: row.name, value: show(row.value) ?? '', interval: interval ?? t('none') })
+    row.value === null ? `${row.name}: ${row.why ?? unknown}${interval ? ` (${interval})` : ''}` : t('rowLabel', { name: row.name, value: show(row.value) ?? '', interval: interval ?? t('none') })
   return (
-    <g role="img" aria-label={label} className={tone(row)}>
+    <g role="img" aria-label={label} className={`row ${row.tone}`}>
       <title>{label}</title>
       <text x={0} y={y + 4} className="row-name">{name}</text>
       {row.interval && (
@@ -85,17 +87,10 @@ function Line({
           <line x1={at(row.interval[1])} x2={at(row.interval[1])} y1={y - 5} y2={y + 5} />
         </g>
       )}
-      {row.value === null ? (
+      {row.value === null && !row.interval && (
         <text x={start} y={y + 4} className="row-unknown">{unknown}</text>
-      ) : (
-        <circle cx={at(row.value)} cy={y} r={5.5} className="mark" />
       )}
+      {row.value !== null && <circle cx={at(row.value)} cy={y} r={5.5} className="mark" />}
     </g>
   )
-}
-
-/** A difference is a gain or a loss only when its interval says so. */
-function tone(row: ForestRow): string {
-  if (!row.interval) return 'row open'
-  return row.interval[0] > 0 ? 'row up' : row.interval[1] < 0 ? 'row down' : 'row open'
 }

@@ -1,0 +1,13 @@
+import { decimal, signed, type Maybe } from '../../format/numbers'
+
+/** A saving, given in percent, with its sign; negative when the candidate costs more. */
+export function savedPercent(value: Maybe<number>): string | null {
+  return signed(value, (size) => `${decimal(size, size < 10 ? 1 : 0)} %`)
+}
+
+/** Both ends of an interval; `null` without one. */
+export function range(ends: readonly number[] | null | undefined, show: (value: number) => string | null): string | null {
+  const [low, high] = ends ?? []
+  if (low === undefined || high === undefined) return null
+  return `${show(low) ?? ''} … ${show(high) ?? ''}`
+}
