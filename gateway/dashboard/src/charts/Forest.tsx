@@ -19,12 +19,21 @@ const ROW = 34
 const TOP = 8
 const AXIS = 26
 
+interface Props {
+  title: string
+  rows: ForestRow[]
+  show: (value: number) => string | null
+  /** What is beyond is cut, and an arrow says so: one interval without bounds must not flatten all others. */
+  limits?: readonly [number, number]
+}
+
 /** Differences in the order given, each with its interval, against a line at zero; joined, so that a trend can be seen. */
-export function Forest({ title, rows, show }: { title: string; rows: ForestRow[]; show: (value: number) => string | null }) {
+export function Forest({ title, rows, show, limits }: Props) {
   const t = useTexts(messages)
   const [ref, width] = useWidth(420)
   const values = rows.flatMap((row) => [...(row.interval ?? []), ...(row.value === null ? [] : [row.value])])
-  const [low, high] = padded(Math.min(0, ...values), Math.max(0, ...values), 0.08)
+  const [least, most] = limits ?? [-Infinity, Infinity]
+  const [low, high] = padded(Math.max(least, Math.min(0, ...values)), Math.min(most, Math.max(0, ...values)), 0.08)
   const nameWidth = Math.min(190, Math.max(96, width * 0.34))
   const scale = linear([low, high], [nameWidth + 8, width - 14], Math.max(2, Math.floor((width - nameWidth) / 80)))
   const height = TOP + rows.length * ROW + AXIS
@@ -46,7 +55,7 @@ export function Forest({ title, rows, show }: { title: string; rows: ForestRow[]
           <polyline points={known.join(' ')} className="trend" />
         </g>
         {rows.map((row, index) => (
-          <Line key={row.key} row={row} y={middle(index)} at={scale.at} start={nameWidth + 8} nameWidth={nameWidth} show={show} unknown={t('gutter')} />
+          <Line key={row.key} row={row} y={middle(index)} at={(value) => scale.at(Math.min(high, Math.max(low, value)))} cut={(value) => value < low || value > high} start={nameWidth + 8} nameWidth={nameWidth} show={show} unknown={t('gutter')} />
         ))}
       </svg>
     </figure>
@@ -57,6 +66,7 @@ function Line({
   row,
   y,
   at,
+  cut,
   start,
   nameWidth,
   show,
@@ -65,6 +75,7 @@ function Line({
   row: ForestRow
   y: number
   at: (value: number) => number
+  cut: (value: number) => boolean
   start: number
   nameWidth: number
   show: (value: number) => string | null
@@ -83,8 +94,8 @@ function Line({
       {row.interval && (
         <g className="whisker">
           <line x1={at(row.interval[0])} x2={at(row.interval[1])} y1={y} y2={y} />
-          <line x1={at(row.interval[0])} x2={at(row.interval[0])} y1={y - 5} y2={y + 5} />
-          <line x1={at(row.interval[1])} x2={at(row.interval[1])} y1={y - 5} y2={y + 5} />
+          <End x={at(row.interval[0])} y={y} cut={cut(row.interval[0])} side={-1} />
+          <End x={at(row.interval[1])} y={y} cut={cut(row.interval[1])} side={1} />
         </g>
       )}
       {row.value === null && !row.interval && (
@@ -93,4 +104,10 @@ function Line({
       {row.value !== null && <circle cx={at(row.value)} cy={y} r={5.5} className="mark" />}
     </g>
   )
+}
+
+/** The end of an interval: a stroke, or an arrow where the interval goes on. */
+function End({ x, y, cut, side }: { x: number; y: number; cut: boolean; side: 1 | -1 }) {
+  if (cut) return <path d={`M${x + side * 4} ${y}L${x - side * 4} ${y - 5}V${y + 5}Z`} className="cut" />
+  return <line x1={x} x2={x} y1={y - 5} y2={y + 5} />
 }

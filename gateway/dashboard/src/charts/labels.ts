@@ -1,4 +1,4 @@
-// Where names stand beside their points: tried right, left, above and below, never over each other.
+// Where names stand beside their points: tried above first, where the frontier does not run, never over each other.
 
 export interface Box {
   x: number
@@ -21,10 +21,12 @@ export function placeLabels(points: readonly { x: number; y: number }[], texts: 
   const taken: Box[] = points.map(({ x, y }) => ({ x: x - 7, y: y - 7, width: 14, height: 14 }))
   return points.map(({ x, y }, index) => {
     const width = (texts[index] ?? '').length * CHAR_PX
+    const above = { y: y - GAP_PX - LINE_PX + 4, width, height: LINE_PX }
     const tries: [Spot, Box][] = [
+      [{ x: x + GAP_PX - 2, y: y - GAP_PX, anchor: 'start' }, { x: x + GAP_PX, ...above }],
+      [{ x: x - GAP_PX + 2, y: y - GAP_PX, anchor: 'end' }, { x: x - GAP_PX - width, ...above }],
       [{ x: x + GAP_PX, y: y + 4, anchor: 'start' }, { x: x + GAP_PX, y: y - LINE_PX / 2, width, height: LINE_PX }],
       [{ x: x - GAP_PX, y: y + 4, anchor: 'end' }, { x: x - GAP_PX - width, y: y - LINE_PX / 2, width, height: LINE_PX }],
-      [{ x, y: y - GAP_PX - 3, anchor: 'middle' }, { x: x - width / 2, y: y - GAP_PX - LINE_PX, width, height: LINE_PX }],
       [{ x, y: y + GAP_PX + 11, anchor: 'middle' }, { x: x - width / 2, y: y + GAP_PX, width, height: LINE_PX }],
     ]
     const found = tries.find(([, box]) => inside(box, area) && !taken.some((other) => overlap(box, other)))

@@ -72,9 +72,13 @@ export function Charts({ report, runs, search, onChange, onPick }: Props) {
 
 /** Reports are needed only where quality is weighted over several benchmarks: a comparison has no interval for that. */
 function useReports(runs: Map<string, Run>): Map<string, Report> {
-  const several = [...runs.values()].filter((run) => Object.keys(run.manifest.benchmark_weights ?? {}).length > 1)
+  const several = [...runs.values()].filter((run) => benchmarksOf(run).length > 1)
   const read = useQueries({ queries: several.map((run) => reportQuery(run.id, run.updated_at)) })
   return new Map(read.flatMap((query) => (query.data ? [[query.data.run_id, query.data] as const] : [])))
+}
+
+function benchmarksOf(run: Run): string[] {
+  return Object.keys(run.manifest.adapter_versions ?? {})
 }
 
 const COST = { total: 'total_spend_usd', subject: 'cost_usd', neutral: 'cache_neutral_cost_usd' } as const
@@ -116,7 +120,7 @@ function planePoints(
 function intervalOf(row: Metrics, report: Report | undefined, run: Run | undefined): [number, number] | null {
   const own = row.accuracy_ci95
   const weights = run?.manifest.benchmark_weights ?? {}
-  if (Object.keys(weights).length <= 1) return own && own.length === 2 ? [own[0]!, own[1]!] : null
+  if (run === undefined || benchmarksOf(run).length <= 1) return own && own.length === 2 ? [own[0]!, own[1]!] : null
   const parts = (report?.benchmarks ?? [])
     .filter((part) => part.target_id === row.id && part.accuracy !== null && part.accuracy_ci95?.length === 2)
     .map((part) => ({ weight: weights[part.benchmark ?? ''] ?? 1, share: part.accuracy!, low: part.accuracy_ci95![0]!, high: part.accuracy_ci95![1]! }))
@@ -144,6 +148,7 @@ function Iterations({ report, runs }: { report: ComparisonReport; runs: Map<stri
         <Forest
           title={t('savingTotal')}
           show={savedPercent}
+          limits={[-150, 100]}
           rows={report.comparisons.map((row) => {
             const interval = ends(row.total_cost_saving?.ci95_percent)
             return {

@@ -1,11 +1,11 @@
 import type { Run } from '../../api/types'
 import { Value } from '../../components/Value'
-import { decimal, points, usd } from '../../format/numbers'
+import { points, usd } from '../../format/numbers'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { keyOf, nameOf } from './names'
 import type { Comparison, ComparisonReport } from './queries'
-import { range, savedPercent } from './savings'
+import { pValue, range, savedPercent } from './savings'
 
 /** Every figure of every comparison, with the reason beside what is unknown. */
 export function FigureTable({ report, runs }: { report: ComparisonReport; runs: Map<string, Run> }) {
@@ -43,8 +43,8 @@ export function FigureTable({ report, runs }: { report: ComparisonReport; runs: 
                   <Value>{range(row.quality_delta_bootstrap_ci95, points)}</Value>
                 </td>
                 <td className="num">
-                  {p(row.mcnemar_p)}
-                  <span className="soft block">Holm {p(row.mcnemar_p_holm)}</span>
+                  {pValue(row.mcnemar_p)}
+                  <span className="soft block">Holm {pValue(row.mcnemar_p_holm)}</span>
                 </td>
                 <td>
                   <Costs row={row} />
@@ -56,10 +56,6 @@ export function FigureTable({ report, runs }: { report: ComparisonReport; runs: 
       </div>
     </details>
   )
-}
-
-function p(value: number): string {
-  return decimal(value, value < 0.001 ? 8 : 4) ?? ''
 }
 
 function Costs({ row }: { row: Comparison }) {

@@ -64,7 +64,7 @@ export function Picker({ choice, onChange, onCompare }: Props) {
       </div>
       <div className="actions">
         <Button disabled={!ready} onClick={() => onCompare(inOrder(choice.candidates, known))}>
-          {t('compare', { n: choice.candidates.length })}
+          {choice.candidates.length === 0 ? t('compareNone') : t('compare', { n: choice.candidates.length })}
         </Button>
         {!ready && <span className="note">{t('nothing')}</span>}
         {choice.candidates.length > 0 && <span className="note">{t('selected', { n: choice.candidates.length })}</span>}

@@ -6,7 +6,7 @@ import { Section } from '../../components/Page'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { runName } from './names'
-import { equalPlaces, planChanges, type PlanChange } from './planDiff'
+import { equalPlaces, GROUPS, planChanges, type PlanChange } from './planDiff'
 import type { Comparison, ComparisonReport } from './queries'
 import type { CompareSearch } from './search'
 
@@ -50,45 +50,45 @@ function Changes({ before, after }: { before: Run; after: Run }) {
   if (changes.length === 0) return <p className="note">{t('samePlan')}</p>
   return (
     <>
-      <p className="note">{t('planNote', { n: equal })}</p>
-      <div className="scroll" tabIndex={0} role="region" aria-label={t('plan')}>
-        <table className="table plan-table" aria-label={t('plan')}>
-          <thead>
-            <tr>
-              <th scope="col">{t('place')}</th>
-              <th scope="col">{t('before')}</th>
-              <th scope="col">{t('after')}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {changes.map((change, index) => (
-              <ChangeRow key={change.path} change={change} first={changes[index - 1]?.group !== change.group} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <p className="note">{t('planNote', { n: equal, before: before.plan_sha256.slice(0, 12), after: after.plan_sha256.slice(0, 12) })}</p>
+      {GROUPS.map((group) => (
+        <ChangeGroup key={group} title={t(`group_${group}`)} changes={changes.filter((change) => change.group === group)} />
+      ))}
     </>
   )
 }
 
-function ChangeRow({ change, first }: { change: PlanChange; first: boolean }) {
-  const t = useTexts(messages)
+function ChangeGroup({ title, changes }: { title: string; changes: PlanChange[] }) {
+  if (changes.length === 0) return null
   return (
-    <>
-      {first && (
-        <tr className="group-row">
-          <th scope="rowgroup" colSpan={3}>
-            {t(`group_${change.group}`)}
-          </th>
-        </tr>
-      )}
-      <tr>
-        <th scope="row" className="mono">
-          {change.path}
-        </th>
-        <td className="mono plain">{change.before === null ? <span className="soft">{t('absent')}</span> : <del>{change.before}</del>}</td>
-        <td className="mono plain">{change.after === null ? <span className="soft">{t('absent')}</span> : <ins>{change.after}</ins>}</td>
-      </tr>
-    </>
+    <section className="plan-group" aria-label={title}>
+      <h3>{title}</h3>
+      <dl>
+        {changes.map((change) => (
+          <div key={change.path}>
+            <dt className="mono">{change.path}</dt>
+            <dd>
+              <Side value={change.before} mark="del" />
+              <span aria-hidden>→</span>
+              <Side value={change.after} mark="ins" />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  )
+}
+
+/** One side of a change. A whole that the other side has not is folded: its name says most of it. */
+function Side({ value, mark: Mark }: { value: string | null; mark: 'del' | 'ins' }) {
+  const t = useTexts(messages)
+  if (value === null) return <span className="soft">{t('absent')}</span>
+  const lines = value.split('\n').length
+  if (lines === 1) return <Mark className="mono wrap">{value}</Mark>
+  return (
+    <details className="fold">
+      <summary>{t('whole', { n: lines })}</summary>
+      <pre className="plain">{value}</pre>
+    </details>
   )
 }

@@ -1,6 +1,6 @@
 import { Section } from '../../components/Page'
 import { Value } from '../../components/Value'
-import { count, decimal, percent, usd } from '../../format/numbers'
+import { count, percent, usd } from '../../format/numbers'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import type { Comparison } from './queries'
@@ -70,7 +70,7 @@ function Policies({ nulls }: { nulls: Nulls }) {
         </table>
       </div>
       {nulls.static_mix_reason && <p className="note">{t('noMix', { reason: nulls.static_mix_reason })}</p>}
-      {closed && <p>{t('gap', closed)}</p>}
+      {closed && <p>{t(closed.lost ? 'gapLost' : 'gap', { name: closed.name, share: closed.share })}</p>}
       {nulls.split && (
         <p className="note">
           {t('split', {
@@ -97,11 +97,11 @@ function sharesOf(policy: Policy): string {
 }
 
 /** How much of the way from the best single model to the oracle the router goes; negative when it falls behind. */
-function gapClosed(nulls: Nulls): { name: string; share: string } | null {
+function gapClosed(nulls: Nulls): { name: string; share: string; lost: boolean } | null {
   const best = nulls.always.reduce<Policy | null>((found, policy) => (found && found.quality >= policy.quality ? found : policy), null)
   if (!best || !nulls.router || !nulls.oracle || nulls.oracle.quality <= best.quality) return null
   const share = (nulls.router.quality - best.quality) / (nulls.oracle.quality - best.quality)
-  return { name: best.name, share: `${decimal(share * 100, 0)?.replace('-', '−') ?? ''} %` }
+  return { name: best.name, share: percent(Math.abs(share), 0) ?? '', lost: share < 0 }
 }
 
 /** The parts as one bar a decision: its length is the decision's weight. */

@@ -3,12 +3,12 @@ import { Link } from '@tanstack/react-router'
 import type { Run } from '../../api/types'
 import { Section } from '../../components/Page'
 import { Value } from '../../components/Value'
-import { count, decimal, points } from '../../format/numbers'
+import { count, points } from '../../format/numbers'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { keyOf, nameOf, runName } from './names'
 import type { Comparison, ComparisonReport } from './queries'
-import { range, savedPercent } from './savings'
+import { pValue, range, savedPercent } from './savings'
 
 const TONE: Record<string, { color: string; word: 'better' | 'worse' | 'open' }> = {
   better: { color: 'teal', word: 'better' },
@@ -69,7 +69,7 @@ function Card({ row, name, onQuestions }: { row: Comparison; name: string; onQue
           <dt>{t('record')}</dt>
           <dd>
             <span className="figure big">{[row.wins, row.losses, row.ties].map((n) => count(n)).join(' / ')}</span>
-            <span className="note block">{t('pairs', { n: count(row.paired_cases) ?? '', p: decimal(row.mcnemar_p_holm, row.mcnemar_p_holm < 0.001 ? 6 : 3) ?? '' })}</span>
+            <span className="note block">{t('pairs', { n: count(row.paired_cases) ?? '', p: pValue(row.mcnemar_p_holm) })}</span>
           </dd>
         </div>
       </dl>

@@ -30,8 +30,6 @@ const GROUP_OF: Record<string, Group> = {
   benchmark_weights: 'grading',
   benchmark_options: 'grading',
 }
-/** A whole that is only on one side is one change, not one for each of its members. */
-const LONGEST = 400
 
 /** Every change from `before` to `after`, by group and path. */
 export function planChanges(before: object, after: object): PlanChange[] {
@@ -49,10 +47,15 @@ function walk(path: string[], before: Json, after: Json, found: PlanChange[]): v
   if (same(before, after)) return
   const [one, other] = [membersOf(before), membersOf(after)]
   if (one === null || other === null) {
+    // A whole that is only on one side is one change, not one for each of its members.
     found.push({ group: groupOf(path), path: path.join('.'), before: shown(before), after: shown(after) })
     return
   }
-  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) walk([...path, name], one[name], other[name], found)
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    // The digest of the whole differs whenever anything does: it is shown apart.
+    if (path.length === 0 && name === 'plan_sha256') continue
+    walk([...path, name], one[name], other[name], found)
+  }
 }
 
 /** The members of an object or of a list whose items have ids; `null` for everything else. */
@@ -88,8 +91,7 @@ function stable(value: Json): string {
 
 function shown(value: Json): string | null {
   if (value === undefined || value === null) return null
-  const text = typeof value === 'string' ? value : stringifyExact(value, isObject(value) || Array.isArray(value) ? 1 : undefined)
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text
+  return typeof value === 'string' ? value : stringifyExact(value, 1)
 }
 
 function countEqual(before: Json, after: Json): number {

@@ -11,3 +11,8 @@ export function range(ends: readonly number[] | null | undefined, show: (value: 
   if (low === undefined || high === undefined) return null
   return `${show(low) ?? ''} … ${show(high) ?? ''}`
 }
+
+/** A p-value; tiny ones by their bound, because their digits say nothing. */
+export function pValue(value: number): string {
+  return value < 0.0001 ? `< ${decimal(0.0001, 4) ?? ''}` : (decimal(value, value < 0.01 ? 4 : 3) ?? '')
+}
