@@ -24,9 +24,9 @@ TABLE = Table(
     [
         *planning_routes.ROUTES,
         *run_routes.ROUTES,
+        *comparison_routes.ROUTES,
         *session_routes.ROUTES,
         *routing_routes.ROUTES,
-        *comparison_routes.ROUTES,
     ]
 )
 SIGNED_OUT = Actor(id="", role="read")

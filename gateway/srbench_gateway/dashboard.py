@@ -55,7 +55,7 @@ class Dashboard:
     def has(self, path: str) -> bool:
         """Whether `path` is a page's or a file's: neither the API's nor one that nobody knows."""
         first, _, rest = path.lstrip("/").partition("/")
-        return first in PAGES or first == "assets" or (not rest and (not first or first in ("favicon.svg", _INDEX)))
+        return first in PAGES or first == "assets" or (not rest and first in ("", "favicon.svg", _INDEX))
 
     async def page(self, path: str, scope: Scope) -> Response:
         """The file at `path`, or the start page, whose script reads the path.

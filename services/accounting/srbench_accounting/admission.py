@@ -8,6 +8,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 
 MAX_CELL = 2**32 - 1
 MAX_ORDINAL = 2**16 - 1
+_SENT = int(pb.CALL_STATUS_SENT)
 KNOWN_ENDS = frozenset(
     {pb.CALL_STATUS_COMPLETED, pb.CALL_STATUS_FAILED, pb.CALL_STATUS_CANCELLED, pb.CALL_STATUS_NOT_ACCEPTED}
 )
@@ -21,7 +22,7 @@ class Refusal:
     message: str
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CallView:
     """One dispatched call. `status` is `SENT` as long as it has no end. Money in picodollars."""
 
@@ -53,7 +54,10 @@ class CellView:
     @property
     def open(self) -> bool:
         """Whether a dispatched call has no end."""
-        return any(call.status == pb.CALL_STATUS_SENT for call in self.calls.values())
+        for call in self.calls.values():  # noqa: SIM110 - a loop costs half of what `any` does, for every outcome
+            if call.status == _SENT:
+                return True
+        return False
 
     @property
     def dispatched(self) -> bool:
@@ -63,7 +67,10 @@ class CellView:
     @property
     def lowest_token(self) -> int:
         """The lowest token that may act: what the planner fenced, and what a later lease already used."""
-        return max([self.fence, *(call.token for call in self.calls.values())])
+        lowest = self.fence
+        for call in self.calls.values():
+            lowest = max(lowest, call.token)
+        return lowest
 
     def last_offer(self, ordinal: int) -> CallView | None:
         """The last offer of a call of the cell."""
@@ -78,7 +85,7 @@ def admit(key: pb.CallKey, token: int, cell: CellView, *, halt_reason: str, max_
     the sender may have sent already, and only a call that it knows of can be settled.
     """
     known = cell.calls.get((key.ordinal, key.offer))
-    if known is not None and (known.token != token or known.status != pb.CALL_STATUS_SENT):
+    if known is not None and (known.token != token or known.status != _SENT):
         return Refusal(
             "ALREADY_DISPATCHED", f"call {key.ordinal}, offer {key.offer} of cell {key.cell} was dispatched before"
         )
@@ -102,7 +109,7 @@ def _in_order(key: pb.CallKey, cell: CellView) -> Refusal | None:
             return Refusal("OUT_OF_ORDER", f"offer {key.offer} needs offer {key.offer - 1} to be settled as not accepted")
     elif key.ordinal > 0:
         last = cell.last_offer(key.ordinal - 1)
-        if last is None or last.status == pb.CALL_STATUS_SENT:
+        if last is None or last.status == _SENT:
             return Refusal("OUT_OF_ORDER", f"call {key.ordinal} needs call {key.ordinal - 1} to be settled")
     return None
 

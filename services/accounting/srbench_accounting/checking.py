@@ -9,7 +9,10 @@ from srbench_accounting.admission import MAX_CELL, MAX_ORDINAL, Refusal
 from srbench_accounting.run_facts import KnownRun
 
 MAX_CALLS = 2**31 - 1
-_HEX = frozenset("0123456789abcdef")
+_HEX = "0123456789abcdef"
+# Names of enums are looked up slowly, and these are wanted for every fact.
+_SUBJECT = int(pb.CALL_ROLE_SUBJECT)
+_ROLES = frozenset({_SUBJECT, int(pb.CALL_ROLE_JUDGE), int(pb.CALL_ROLE_SIMULATOR)})
 _ENDS = frozenset(
     {
         pb.CALL_STATUS_COMPLETED,
@@ -31,20 +34,19 @@ _STATES = frozenset(
 
 def dispatch(fact: pb.Dispatch, run: KnownRun) -> Refusal | None:
     """Why a dispatch can never be recorded; `None` when it can."""
-    for name in ("request_byte_count", "message_count", "max_output_tokens", "token", "case_index"):
-        value: int = getattr(fact, name)
-        if value < 0:
-            return _bad("dispatch", name, value, "0 or more")
+    if min(fact.request_byte_count, fact.message_count, fact.max_output_tokens, fact.token, fact.case_index) < 0:
+        return _negative(fact)
     if not fact.HasField("dispatch_time"):
         return Refusal("BAD_DISPATCH", "dispatch_time is absent; expected a time")
     if not is_sha256(fact.request_sha256):
         return _bad("dispatch", "request_sha256", fact.request_sha256, "64 lower-case hex digits")
-    if fact.role not in (pb.CALL_ROLE_SUBJECT, pb.CALL_ROLE_JUDGE, pb.CALL_ROLE_SIMULATOR):
-        return _bad("dispatch", "role", fact.role, "subject, judge or simulator")
-    if fact.role == pb.CALL_ROLE_SUBJECT and fact.auxiliary_target_id:
-        return _bad("dispatch", "auxiliary_target_id", fact.auxiliary_target_id, "nothing for a subject's call")
-    if fact.role != pb.CALL_ROLE_SUBJECT and fact.auxiliary_target_id not in run.auxiliaries:
-        return _bad("dispatch", "auxiliary_target_id", fact.auxiliary_target_id, "an auxiliary target of the plan")
+    role, auxiliary = fact.role, fact.auxiliary_target_id
+    if role not in _ROLES:
+        return _bad("dispatch", "role", role, "subject, judge or simulator")
+    if role == _SUBJECT and auxiliary:
+        return _bad("dispatch", "auxiliary_target_id", auxiliary, "nothing for a subject's call")
+    if role != _SUBJECT and auxiliary not in run.auxiliaries:
+        return _bad("dispatch", "auxiliary_target_id", auxiliary, "an auxiliary target of the plan")
     return _key(fact.key) or _target("dispatch", fact.target_index, run)
 
 
@@ -86,15 +88,24 @@ def fences(request: pb.FenceCellsRequest, run: KnownRun) -> Refusal | None:
 
 def is_sha256(text: str) -> bool:
     """Whether `text` is a SHA-256 in lower-case hex."""
-    return len(text) == 64 and _HEX.issuperset(text)
+    return len(text) == 64 and not text.strip(_HEX)
+
+
+def _negative(fact: pb.Dispatch) -> Refusal | None:
+    for name in ("request_byte_count", "message_count", "max_output_tokens", "token", "case_index"):
+        value: int = getattr(fact, name)
+        if value < 0:
+            return _bad("dispatch", name, value, "0 or more")
+    return None
 
 
 def _key(key: pb.CallKey) -> Refusal | None:
     if not 0 <= key.cell <= MAX_CELL:
         return _bad("dispatch", "key.cell", key.cell, f"0 to {MAX_CELL}")
-    for name, value in (("ordinal", key.ordinal), ("offer", key.offer)):
-        if not 0 <= value <= MAX_ORDINAL:
-            return _bad("dispatch", f"key.{name}", value, f"0 to {MAX_ORDINAL}")
+    if not 0 <= key.ordinal <= MAX_ORDINAL:
+        return _bad("dispatch", "key.ordinal", key.ordinal, f"0 to {MAX_ORDINAL}")
+    if not 0 <= key.offer <= MAX_ORDINAL:
+        return _bad("dispatch", "key.offer", key.offer, f"0 to {MAX_ORDINAL}")
     return None
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, usage_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb
@@ -14,8 +15,9 @@ from srbench_kit.completion import Completion
 from srbench_kit.errors import NotFound
 from srbench_kit.values import Json, fill_value
 
+from srbench_accounting.listing import Answered, SubjectEnd
 from srbench_accounting.packing import unpack
-from srbench_accounting.rows import CallRow, OutcomeRow, ReceiptRow, finish_us_of, receipt_of, timestamp
+from srbench_accounting.rows import CallRow, OutcomeRow, ReceiptRow, finish_us_of, receipt_of
 from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.run_job import derive
 from srbench_accounting.schema import sequence_of
@@ -62,11 +64,6 @@ def call_words(call: CallRow, receipt: ReceiptRow | None) -> list[int | None]:
     ]
 
 
-def model_words(receipt: ReceiptRow) -> list[int | None]:
-    """The vocabulary numbers that an outcome needs of its subject's `receipt`."""
-    return [receipt.model, receipt.selected_model, receipt.decision]
-
-
 def call(
     row: CallRow, receipt: ReceiptRow | None, *, run: KnownRun, case: plan_pb2.PlanCase | None, words: Words
 ) -> pb.Call:
@@ -81,48 +78,83 @@ def call(
         ordinal=row.ordinal,
         offer=row.offer,
         reserved_picodollars=row.reserved,
-        start_time=timestamp(row.dispatch_us),
         request_sha256=row.request_sha256.hex(),
         sequence=sequence_of(row.call_id),
     )
+    _fill_time(message.start_time, row.dispatch_us)
     if receipt is not None:
         _fill_end(message, row, receipt, run, words)
     return message
 
 
 def _fill_end(message: pb.Call, row: CallRow, end: ReceiptRow, run: KnownRun, words: Words) -> None:
-    receipt = receipt_of(end, dispatch_us=row.dispatch_us, words=words)
-    message.status = receipt.status
-    message.reason, message.error = receipt.reason, receipt.message
-    message.model, message.selected_model = receipt.response_model, receipt.selected_model
-    message.decision, message.config_hash = receipt.decision, receipt.config_hash
-    message.finish_reason, message.output_complete = receipt.finish_reason, receipt.output_complete
-    message.first_token_clock = receipt.first_token_clock
-    message.usage.CopyFrom(_usage(end))
-    message.usage_flags.extend(flag for flag in words[end.usage_flags].split(",") if flag)
-    message.evidence_sha256 = end.evidence_sha256.hex() if end.evidence_sha256 is not None else ""
-    for name, value in (
-        ("http_status", end.http_status),
-        ("cost_picodollars", end.cost),
-        ("cost_lower_picodollars", end.cost_lower),
-        ("cost_upper_picodollars", end.cost_upper),
-        ("inference_call_count", end.inference_call_count),
-        ("ttft_s", _seconds(end.ttft_ns)),
-        ("latency_s", _seconds(end.latency_ns)),
-        ("first_token_lag_s", _seconds(end.first_token_lag_ns)),
-    ):
-        if value is not None:
-            setattr(message, name, value)
-    if end.cache_read_reported is not None:
-        message.cache_read_reported = bool(end.cache_read_reported)
+    rest = unpack(pb.Receipt, end.rest)
+    message.status = pb.CallStatus.ValueType(end.status)
+    message.reason = rest.reason or words[end.reason]
+    message.error = rest.message
+    message.model = rest.response_model or words[end.model]
+    message.selected_model = rest.selected_model or words[end.selected_model]
+    message.decision = rest.decision or words[end.decision]
+    message.config_hash = rest.config_hash or words[end.config_hash]
+    message.finish_reason = rest.finish_reason or words[end.finish_reason]
+    message.output_complete = bool(end.output_complete)
+    message.first_token_clock = rest.first_token_clock
+    _fill_tokens(message.usage, end.input_tokens, end.cached_input_tokens, end.cache_write_tokens, end.output_tokens)
+    if end.usage_flags is not None:
+        message.usage_flags.extend(words[end.usage_flags].split(","))
+    if end.evidence_sha256 is not None:
+        message.evidence_sha256 = end.evidence_sha256.hex()
+    _fill_known(message, end)
     if end.finish_after_us is not None:
-        message.finish_time.CopyFrom(timestamp(row.dispatch_us + end.finish_after_us))
-    if receipt.usage_json:
-        _fill_outside(message, receipt.usage_json)
-    if receipt.router_receipt_json:
+        _fill_time(message.finish_time, row.dispatch_us + end.finish_after_us)
+    if rest.usage_json:
+        _fill_outside(message, rest.usage_json)
+    if rest.router_receipt_json:
         auxiliary = words[row.auxiliary]
         target = run.auxiliaries[auxiliary] if auxiliary else run.targets[row.target_index]
-        message.model_usage.extend(derive(target, receipt).model_usage)
+        message.model_usage.extend(derive(target, receipt_of(end, dispatch_us=row.dispatch_us, words=words)).model_usage)
+
+
+def _fill_known(message: pb.Call, end: ReceiptRow) -> None:
+    """The numbers that are known."""
+    if end.http_status is not None:
+        message.http_status = end.http_status
+    if end.cost is not None:
+        message.cost_picodollars = end.cost
+    if end.cost_lower is not None:
+        message.cost_lower_picodollars = end.cost_lower
+    if end.cost_upper is not None:
+        message.cost_upper_picodollars = end.cost_upper
+    if end.inference_call_count is not None:
+        message.inference_call_count = end.inference_call_count
+    if end.ttft_ns is not None:
+        message.ttft_s = end.ttft_ns / 1e9
+    if end.latency_ns is not None:
+        message.latency_s = end.latency_ns / 1e9
+    if end.first_token_lag_ns is not None:
+        message.first_token_lag_s = end.first_token_lag_ns / 1e9
+    if end.cache_read_reported is not None:
+        message.cache_read_reported = bool(end.cache_read_reported)
+
+
+def _fill_tokens(
+    usage: usage_pb2.TokenUsage, fresh: int | None, cached: int | None, written: int | None, output: int | None
+) -> None:
+    """The buckets that are known; the message is there even when none is."""
+    usage.SetInParent()
+    if fresh is not None:
+        usage.input_tokens = fresh
+    if cached is not None:
+        usage.cached_input_tokens = cached
+    if written is not None:
+        usage.cache_write_tokens = written
+    if output is not None:
+        usage.output_tokens = output
+
+
+def _fill_time(time: Timestamp, time_us: int) -> None:
+    time.seconds, part = divmod(time_us, 1_000_000)
+    time.nanos = part * 1000
 
 
 def _fill_outside(message: pb.Call, usage_json: bytes) -> None:
@@ -141,25 +173,18 @@ def fill_texts(message: pb.Call, answer: Completion) -> None:
         fill_value(message.tool_calls, calls)
 
 
-def _usage(end: ReceiptRow) -> usage_pb2.TokenUsage:
-    return usage_pb2.TokenUsage(
-        input_tokens=end.input_tokens,
-        cached_input_tokens=end.cached_input_tokens,
-        cache_write_tokens=end.cache_write_tokens,
-        output_tokens=end.output_tokens,
-    )
-
-
 def outcome(
     identifier: int,
     row: OutcomeRow,
-    subject_ends: Sequence[ReceiptRow | None],
+    subject_ends: Sequence[SubjectEnd | None],
+    answered: Answered | None,
     *,
     run: KnownRun,
     case: plan_pb2.PlanCase | None,
     words: Words,
 ) -> pb.Outcome:
-    """A cell's outcome. `subject_ends` are the receipts of its subject's calls in order, `None` for one without an end."""
+    """A cell's outcome. `subject_ends` are the receipts of its subject's calls in order, `None` for one without an end;
+    `answered` says who answered the last of them."""
     rest = unpack(pb.CellOutcome, row.rest)
     message = pb.Outcome(
         sequence=sequence_of(identifier),
@@ -178,42 +203,37 @@ def outcome(
     )
     finish_us = finish_us_of(row)
     if finish_us is not None:
-        message.finish_time.CopyFrom(timestamp(finish_us))
+        _fill_time(message.finish_time, finish_us)
         if row.start_us is not None:
             message.latency_s = (finish_us - row.start_us) / 1e6
     _fill_sums(message, subject_ends)
-    last = subject_ends[-1] if subject_ends else None
-    if last is not None:
-        message.model = words[last.selected_model] or words[last.model]
-        message.decision = words[last.decision]
+    if answered is not None:
+        message.model = words[answered.selected_model] or words[answered.model]
+        message.decision = words[answered.decision]
     return message
 
 
-def _fill_sums(message: pb.Outcome, ends: Sequence[ReceiptRow | None]) -> None:
+def _fill_sums(message: pb.Outcome, ends: Sequence[SubjectEnd | None]) -> None:
     """Sums over the subject's calls; one unknown part makes a sum unknown."""
     if not ends:
         return
-    for name in ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"):
-        tokens = _sum([None if end is None else getattr(end, name) for end in ends])
-        if tokens is not None:
-            setattr(message.usage, name, tokens)
-    message.usage.SetInParent()
-    cost = _sum([None if end is None else end.cost for end in ends])
-    if cost is not None:
-        message.cost_picodollars = cost
-    latency = _sum([None if end is None else end.latency_ns for end in ends])
-    if latency is not None:
-        message.subject_latency_s = latency / 1e9
     first = ends[0]
+    sums: SubjectEnd = first if len(ends) == 1 and first is not None else _sums(ends)
+    _fill_tokens(message.usage, *sums[:4])
+    if sums.cost is not None:
+        message.cost_picodollars = sums.cost
+    if sums.latency_ns is not None:
+        message.subject_latency_s = sums.latency_ns / 1e9
     if first is not None and first.ttft_ns is not None:
         message.ttft_s = first.ttft_ns / 1e9
+
+
+def _sums(ends: Sequence[SubjectEnd | None]) -> SubjectEnd:
+    unknown = SubjectEnd(*[None] * len(SubjectEnd._fields))
+    return SubjectEnd(*[_sum(values) for values in zip(*[end or unknown for end in ends], strict=True)])
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     total = sum(known)
     return total if len(known) == len(values) and total < 2**63 else None
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json
 
-from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
-from srbench_accounting.compare import RunFigures
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns, PlanColumns
+    from srbench_accounting.compare import RunFigures
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Derived(NamedTuple):
     """Tokens and money of one call, derived from its receipt. `None` is unknown; money in picodollars.
 
     Attributes:

@@ -46,12 +46,25 @@ class EvidenceStore:
         self._epoch = 0
 
     def append(self, pending: Pending) -> Stored:
-        """Writes the evidence, once. Durable after `sync`. Raises: `OSError`, such as a full disk."""
+        """Takes the evidence, once, for the next `flush`. Raises: `OSError`, such as a full disk."""
         if pending.stored is None or pending.epoch != self._epoch:
-            at = self._writer.append(pending.data)
+            try:
+                at = self._writer.queue(pending.data, pending.sha256)
+            except OSError:
+                self._epoch += 1
+                raise
             pending.stored = Stored(at.segment, at.offset, at.length, pending.sha256)
             pending.epoch = self._epoch
         return pending.stored
+
+    def flush(self) -> None:
+        """Writes what was appended; durable after `sync`. Raises: `OSError`; then nothing since the last sync counts as
+        written, and all of it is written again when its facts are."""
+        try:
+            self._writer.flush()
+        except OSError:
+            self._epoch += 1
+            raise
 
     def sync(self) -> None:
         """Makes all appended evidence durable. Raises: `OSError`.

@@ -48,14 +48,16 @@ class Ledger:
     def record(self, connection: Connection, items: Sequence[Item]) -> Recorded:
         """Applies facts in order; each is acknowledged by itself. Raises: `OSError` when the evidence cannot be written."""
         words = JobWords(self._vocabulary, connection)
-        jobs = self._open(connection, items, words)
+        kinds = [item.fact.WhichOneof("fact") for item in items]
+        jobs = self._open(connection, items, kinds, words)
         recorded = Recorded(words=words.new)
-        for item in items:
-            refusal = _apply(jobs[item.run.run_id], item)
+        for item, kind in zip(items, kinds, strict=True):
+            refusal = _apply(jobs[item.run.run_no], item, kind)
             ack = pb.FactAck(sequence=item.fact.sequence)
             if refusal is not None:
                 ack.reason, ack.message = refusal.reason, refusal.message
             recorded.acks.append(ack)
+        self._evidence.flush()
         for job in jobs.values():
             job.write()
         return recorded
@@ -74,28 +76,32 @@ class Ledger:
         """Refuses every later dispatch of the run; the first reason stays."""
         self._statements.halt_run.run(connection, reason, run.run_no)
 
-    def _open(self, connection: Connection, items: Sequence[Item], words: JobWords) -> dict[str, RunJob]:
-        cells: dict[str, set[int]] = {}
-        runs: dict[str, KnownRun] = {}
-        for item in items:
-            runs[item.run.run_id] = item.run
-            cells.setdefault(item.run.run_id, set()).add(_cell(item.fact))
+    def _open(
+        self, connection: Connection, items: Sequence[Item], kinds: Sequence[str | None], words: JobWords
+    ) -> dict[int, RunJob]:
+        """The runs of `items` by their number, with what the tables hold of the cells in question."""
+        cells: dict[int, set[int]] = {}
+        runs: dict[int, KnownRun] = {}
+        for item, kind in zip(items, kinds, strict=True):
+            run_no = item.run.run_no
+            if run_no not in runs:
+                runs[run_no], cells[run_no] = item.run, set()
+            cells[run_no].add(_cell(item.fact, kind))
         # In one order everywhere, so that two processes never wait for each other's run rows.
         return {
-            run_id: RunJob(connection, self._statements, runs[run_id], words, self._evidence, cells[run_id])
-            for run_id in sorted(runs)
+            run_no: RunJob(connection, self._statements, runs[run_no], words, self._evidence, cells[run_no])
+            for run_no in sorted(runs)
         }
 
 
-def _cell(fact: pb.Fact) -> int:
-    kind = fact.WhichOneof("fact")
+def _cell(fact: pb.Fact, kind: str | None) -> int:
     if kind == "outcome":
         return fact.outcome.cell
     return fact.dispatch.key.cell if kind == "dispatch" else fact.settle.key.cell
 
 
-def _apply(job: RunJob, item: Item) -> Refusal | None:
-    match item.fact.WhichOneof("fact"):
+def _apply(job: RunJob, item: Item, kind: str | None) -> Refusal | None:
+    match kind:
         case "dispatch":
             return job.dispatch(item.fact.dispatch)
         case "settle":

@@ -7,14 +7,12 @@ grows with the table and is never wrong.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Dialect
 from srbench.v1 import accounting_service_pb2 as pb
 
@@ -23,56 +21,14 @@ from srbench_accounting.rows import OUTCOME_COLUMNS, RECEIPT_COLUMNS, CallRow, O
 from srbench_accounting.schema import row_id, sequence_of
 from srbench_accounting.statements import InStatement, Row, Statement
 
-MAX_INDEXES = 64
+if TYPE_CHECKING:
+    from srbench_accounting.narrow_index import NarrowIndex
+
+_SUBJECT, _NOT_ACCEPTED = int(pb.CALL_ROLE_SUBJECT), int(pb.CALL_STATUS_NOT_ACCEPTED)
 CallWithEnd = tuple[CallRow, ReceiptRow | None]
-Mask = NDArray[np.bool_]
+_CALL_FILTERS = ("case_index", "target_index")
+_OUTCOME_FILTERS = (*_CALL_FILTERS, "state", "correct")
 _RECEIPTS_FROM = len(schema.calls.c)
-
-
-@dataclass(slots=True)
-class _Index:
-    """The filter columns of one table's rows of one run, a line a column."""
-
-    table: NDArray[np.int64]
-    lock: Lock = field(default_factory=Lock)
-
-
-class NarrowIndex:
-    """Filter columns by run, kept up to date by reading what was added."""
-
-    def __init__(self, table: sa.Table, key: str, names: Sequence[str], dialect: Dialect) -> None:
-        unknown: sa.ColumnClause[int] = sa.literal_column("-1")
-        self._width = len(names)
-        self._added = Statement(
-            sa.select(*[sa.func.coalesce(table.c[name], unknown) for name in names])
-            .where(table.c[key].between(sa.bindparam("first"), sa.bindparam("last")))
-            .order_by(table.c[key]),
-            dialect,
-        )
-        self._runs: OrderedDict[int, _Index] = OrderedDict()
-        self._lock = Lock()
-
-    def sequences(
-        self, connection: Connection, run_no: int, fits: Callable[[NDArray[np.int64]], Mask]
-    ) -> NDArray[np.int64]:
-        """The places, from 1, of the rows that fit, in order."""
-        index = self._index(run_no)
-        with index.lock:
-            have = index.table.shape[1]
-            rows = self._added.rows(connection, row_id(run_no, have + 1), row_id(run_no + 1, 0) - 1)
-            if rows:
-                added = np.array(rows, dtype=np.int64).T
-                index.table = np.concatenate([index.table, added], axis=1)
-            table = index.table
-        return np.flatnonzero(fits(table)) + 1
-
-    def _index(self, run_no: int) -> _Index:
-        with self._lock:
-            index = self._runs.setdefault(run_no, _Index(np.empty((self._width, 0), dtype=np.int64)))
-            self._runs.move_to_end(run_no)
-            while len(self._runs) > MAX_INDEXES:
-                self._runs.popitem(last=False)
-            return index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +46,25 @@ class Filter:
         """Whether nothing is left out."""
         return self == Filter()
 
-    def fits(self, table: NDArray[np.int64]) -> Mask:
-        """Which rows fit; lines are case, target and, for outcomes, state and correct."""
-        mask = np.ones(table.shape[1], dtype=np.bool_)
-        for line, wanted in ((1, self.target), (2, self.state), (3, self.correct)):
-            if wanted is not None:
-                mask &= table[line] == wanted
-        if self.cases is not None:
-            mask &= np.isin(table[0], np.fromiter(self.cases, dtype=np.int64, count=len(self.cases)))
-        return mask
+
+class SubjectEnd(NamedTuple):
+    """What one call of a cell's subject came to; `None` is unknown. Money in picodollars."""
+
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost: int | None
+    latency_ns: int | None
+    ttft_ns: int | None
+
+
+class Answered(NamedTuple):
+    """Who answered a call, as numbers of the vocabulary; `None` is unknown."""
+
+    model: int | None
+    selected_model: int | None
+    decision: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +111,8 @@ class Lists:
         self._counts = Statement(
             sa.select(runs.c.outcome_count, runs.c.call_count).where(runs.c.run_no == bind("run_no_")), dialect
         )
-        self._outcome_index = NarrowIndex(
-            outcomes, "outcome_id", ("case_index", "target_index", "state", "correct"), dialect
-        )
-        self._call_index = NarrowIndex(calls, "call_id", ("case_index", "target_index"), dialect)
+        self._dialect = dialect
+        self._indexes: dict[str, NarrowIndex] = {}
         self._outcome_of_cell = Statement(
             sa.select(outcomes.c.outcome_id).where(outcomes.c.run_no == bind("run_no_"), outcomes.c.cell == bind("cell_")),
             dialect,
@@ -164,6 +128,26 @@ class Lists:
         joined = calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id)
         whole = sa.select(*calls.c, *[receipts.c[name] for name in RECEIPT_COLUMNS]).select_from(joined)
         self._calls = InStatement(lambda items: whole.where(calls.c.call_id.in_(items)).order_by(calls.c.call_id), dialect)
+        ends = sa.select(calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in SubjectEnd._fields])
+        self._cell_ends = InStatement(
+            lambda items: (
+                ends.select_from(joined)
+                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
+                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
+            ),
+            dialect,
+        )
+        answered = sa.select(
+            calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in Answered._fields]
+        )
+        self._cell_answered = InStatement(
+            lambda items: (
+                answered.select_from(joined)
+                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
+                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
+            ),
+            dialect,
+        )
         self._cell_calls = InStatement(
             lambda items: whole.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)).order_by(
                 calls.c.cell, calls.c.ordinal, calls.c.offer
@@ -194,13 +178,16 @@ class Lists:
             return Page(found[start.after + start.offset :], len(found), False)
         if wanted.everything:
             return _range(run_no, self._counts.rows(connection, run_no)[0][0], start, size)
-        return _chosen(run_no, self._outcome_index.sequences(connection, run_no, wanted.fits), start, size)
+        return _chosen(
+            run_no, self._index(schema.outcomes, _OUTCOME_FILTERS).sequences(connection, run_no, wanted), start, size
+        )
 
     def call_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
         """The page of calls that begins at `start`."""
         if wanted.everything:
             return _range(run_no, self._counts.rows(connection, run_no)[0][1], start, size)
-        return _chosen(run_no, self._call_index.sequences(connection, run_no, wanted.fits), start, size)
+        index = self._index(schema.calls, _CALL_FILTERS)
+        return _chosen(run_no, index.sequences(connection, run_no, wanted), start, size)
 
     def open_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
         """The page of calls without an end; they are few, so all are looked at."""
@@ -210,7 +197,16 @@ class Lists:
             for identifier, case, target in rows
             if (wanted.target is None or target == wanted.target) and (wanted.cases is None or case in wanted.cases)
         ]
-        return _chosen(run_no, np.array(fitting, dtype=np.int64), start, size)
+        return _chosen(run_no, fitting, start, size)
+
+    def _index(self, table: sa.Table, names: tuple[str, ...]) -> NarrowIndex:
+        found = self._indexes.get(table.name)
+        if found is None:
+            # Not before it is needed: NumPy takes longer to import than the service may take to start.
+            from srbench_accounting.narrow_index import NarrowIndex
+
+            found = self._indexes.setdefault(table.name, NarrowIndex(table, names, self._dialect))
+        return found
 
     def outcomes(self, connection: Connection, ids: Sequence[int]) -> list[tuple[int, OutcomeRow]]:
         """The outcomes of `ids`, in their order."""
@@ -222,13 +218,32 @@ class Lists:
         found = {row[0]: _with_end(row) for row in self._calls.rows(connection, ids)}
         return [found[identifier] for identifier in ids if identifier in found]
 
-    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[ReceiptRow | None]]:
-        """The receipts of the subject's calls by cell, in order. What was provably not accepted was no call."""
+    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[SubjectEnd | None]]:
+        """What the subject's calls came to by cell, in order; `None` for one without an end. What was provably not accepted
+        was no call."""
+        found: dict[int, list[SubjectEnd | None]] = {}
+        for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
+            if role == _SUBJECT and status != _NOT_ACCEPTED:
+                found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
+        return found
+
+    def answered(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, Answered]:
+        """Who answered the last subject call of each cell; cells whose last call has no end are left out."""
+        found: dict[int, Answered] = {}
+        for cell, role, status, *numbers in self._cell_answered.rows(connection, cells, run_no):
+            if role == _SUBJECT and status != _NOT_ACCEPTED:
+                found.pop(cell, None)
+                if status is not None:
+                    found[cell] = Answered(*numbers)
+        return found
+
+    def subject_receipts(
+        self, connection: Connection, run_no: int, cells: Sequence[int]
+    ) -> dict[int, list[ReceiptRow | None]]:
+        """As `subject_ends`, with everything that is known of each call: for those who go on to its evidence."""
         found: dict[int, list[ReceiptRow | None]] = {}
-        for row in self._cell_calls.rows(connection, cells, run_no):
-            call, end = _with_end(row)
-            refused = end is not None and end.status == pb.CALL_STATUS_NOT_ACCEPTED
-            if call.role == pb.CALL_ROLE_SUBJECT and not refused:
+        for call, end in (_with_end(row) for row in self._cell_calls.rows(connection, cells, run_no)):
+            if call.role == _SUBJECT and (end is None or end.status != _NOT_ACCEPTED):
                 found.setdefault(call.cell, []).append(end)
         return found
 
@@ -249,7 +264,7 @@ def _range(run_no: int, total: int, start: Start, size: int) -> Page:
     return Page([row_id(run_no, place) for place in range(after + 1, last + 1)], total, last < total)
 
 
-def _chosen(run_no: int, places: NDArray[np.int64], start: Start, size: int) -> Page:
-    first = int(np.searchsorted(places, start.after, side="right")) + start.offset
+def _chosen(run_no: int, places: Sequence[int], start: Start, size: int) -> Page:
+    first = bisect_right(places, start.after) + start.offset
     chosen = places[first : first + size]
-    return Page([row_id(run_no, place) for place in chosen.tolist()], len(places), first + size < len(places))
+    return Page([row_id(run_no, int(place)) for place in chosen], len(places), first + size < len(places))

@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import func
 from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_accounting import schema
+from srbench_accounting.column_cache import ColumnCache, Table
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
 from srbench_accounting.corrections import Corrections
-from srbench_accounting.schema import row_id
-from srbench_accounting.statements import Statement
+from srbench_accounting.statements import InStatement, Statement
 from srbench_accounting.vocabulary import Vocabulary
 
 # No time before 1970 and no clock set back by more than this is taken for a real one.
 _NO_TIME = -(2**62)
 
+# A call whose end is not known, or is that nobody saw it; see `admission.takes_force`.
+_MAY_CHANGE = frozenset({int(pb.CALL_STATUS_SENT), int(pb.CALL_STATUS_SENT_UNKNOWN)})
 _OUTCOME = ("case_index", "target_index", "state", "reason", "correct", "strict_format", "output_limit")
 _CALL = ("case_index", "target_index", "role", "reserved")
 _RECEIPT = (
@@ -39,42 +40,54 @@ class ColumnLoader:
         times = [
             func.coalesce(outcomes.c[name], sa.literal_column(str(_NO_TIME))) for name in ("start_us", "finish_after_us")
         ]
-        self._outcomes = Statement(
+        outcome_rows = Statement(
             sa.select(*[_known(outcomes.c[name]) for name in _OUTCOME], *times)
             .where(outcomes.c.outcome_id.between(sa.bindparam("first"), sa.bindparam("last")))
             .order_by(outcomes.c.outcome_id),
             dialect,
         )
+        self._outcome_cache = ColumnCache(outcome_rows, len(_OUTCOME) + 2)
         prompt = func.coalesce(
             receipts.c.prompt_tokens,
             receipts.c.input_tokens + receipts.c.cached_input_tokens + receipts.c.cache_write_tokens,
             sa.literal_column(str(UNKNOWN)),
         )
         sent: sa.ColumnClause[int] = sa.literal_column(str(int(pb.CALL_STATUS_SENT)))
-        self._calls = Statement(
-            sa.select(
-                *[_known(calls.c[name]) for name in _CALL],
-                func.coalesce(receipts.c.status, sent),
-                prompt,
-                *[_known(receipts.c[name]) for name in _RECEIPT],
-            )
-            .select_from(calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id))
+        columns = [
+            *[_known(calls.c[name]) for name in _CALL],
+            func.coalesce(receipts.c.status, sent),
+            prompt,
+            *[_known(receipts.c[name]) for name in _RECEIPT],
+        ]
+        joined = calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id)
+        added = (
+            sa.select(*columns)
+            .select_from(joined)
             .where(calls.c.call_id.between(sa.bindparam("first"), sa.bindparam("last")))
-            .order_by(calls.c.call_id),
-            dialect,
+            .order_by(calls.c.call_id)
+        )
+        again = sa.select(calls.c.call_id, *columns).select_from(joined)
+        self._call_cache = ColumnCache(
+            Statement(added, dialect),
+            len(columns),
+            again=InStatement(lambda items: again.where(calls.c.call_id.in_(items)), dialect),
+            changing=(len(_CALL), _MAY_CHANGE),
+        )
+        runs = schema.runs
+        self._counts = Statement(
+            sa.select(runs.c.outcome_count, runs.c.call_count).where(runs.c.run_no == sa.bindparam("run_no_")), dialect
         )
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
         """The outcomes and the calls of a run, corrected. `eligible_s`: when cells could first be leased, in seconds."""
-        first, last = row_id(run_no, 0), row_id(run_no + 1, 0) - 1
-        # In the connection's one transaction, so that no call is newer than the outcomes.
-        outcome_rows = self._outcomes.rows(connection, first, last)
-        call_rows = self._calls.rows(connection, first, last)
-        calls = self._corrections.apply(connection, run_no, self._call_columns(connection, call_rows))
-        return self._outcome_columns(connection, outcome_rows, eligible_s), calls
+        # In the connection's one transaction, and the outcomes first, so that no outcome is newer than its calls.
+        outcome_count, call_count = self._counts.rows(connection, run_no)[0]
+        outcomes = self._outcome_cache.load(connection, run_no, outcome_count)
+        calls = self._call_columns(connection, self._call_cache.load(connection, run_no, call_count))
+        corrected = self._corrections.apply(connection, run_no, calls)
+        return self._outcome_columns(connection, outcomes, eligible_s), corrected
 
-    def _outcome_columns(self, connection: Connection, rows: object, eligible_s: float) -> OutcomeColumns:
-        table = _table(rows, len(_OUTCOME) + 2)
+    def _outcome_columns(self, connection: Connection, table: Table, eligible_s: float) -> OutcomeColumns:
         column = dict(zip(_OUTCOME, table, strict=False))
         start, after = (np.where(values == _NO_TIME, np.nan, values / 1e6) for values in table[-2:])
         return OutcomeColumns(
@@ -90,9 +103,8 @@ class ColumnLoader:
             finish_s=np.where(np.isnan(start), 0.0, start) + after,
         )
 
-    def _call_columns(self, connection: Connection, rows: object) -> CallColumns:
-        names = (*_CALL, "status", "prompt_tokens", *_RECEIPT)
-        column = dict(zip(names, _table(rows, len(names)), strict=True))
+    def _call_columns(self, connection: Connection, table: Table) -> CallColumns:
+        column = dict(zip((*_CALL, "status", "prompt_tokens", *_RECEIPT), table, strict=True))
         return CallColumns(
             case=column["case_index"],
             target=column["target_index"],
@@ -118,22 +130,17 @@ class ColumnLoader:
         )
 
     def _labels(self, connection: Connection, numbers: Ints) -> Labels:
-        known, codes = np.unique(numbers, return_inverse=True)
-        used = [int(number) for number in known if number != UNKNOWN]
-        words = self._vocabulary.words(connection, used)
-        # `UNKNOWN` sorts first, so that the code of the first word is 1 where it occurs and 0 where not.
-        shift = int(len(known) > len(used))
-        return Labels(codes.astype(np.int64) - shift, tuple(words[number] for number in used))
+        # `UNKNOWN` is one below the first number, so that everything moves up by one to be counted.
+        present = np.flatnonzero(np.bincount(numbers - UNKNOWN)) + UNKNOWN
+        used = present[present != UNKNOWN]
+        code_of = np.full(int(present[-1]) - UNKNOWN + 1 if len(present) else 0, UNKNOWN, dtype=np.int64)
+        code_of[used - UNKNOWN] = np.arange(len(used))
+        words = self._vocabulary.words(connection, used.tolist())
+        return Labels(code_of[numbers - UNKNOWN], tuple(words[number] for number in used.tolist()))
 
 
 def _known(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
     return func.coalesce(column, sa.literal_column(str(UNKNOWN)))
-
-
-def _table(rows: object, width: int) -> NDArray[np.int64]:
-    """The rows as an array with one line a column."""
-    table = np.array(rows, dtype=np.int64)
-    return np.ascontiguousarray(table.reshape(-1, width).T)
 
 
 def _seconds(nanoseconds: Ints) -> Floats:

@@ -9,13 +9,16 @@ import threading
 from typing import TypeVar
 
 import zstandard
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from srbench_kit.errors import DataLoss
 
 M = TypeVar("M", bound=Message)
 
 # The format's number is the first byte, so that a better dictionary can come beside this one; this one never changes.
 _FORMAT = b"\x01"
+# Too short to shrink: as it is.
+_PLAIN = b"\x02"
+_SMALL = 16
 _DICTIONARY = (
     b'{"version":1,"complete":true,"calls":[{"model":"","usage":{"input_tokens":,"cache_read_input_tokens":0,'
     b'"cache_creation_input_tokens":0,"output_tokens":,"prompt_cache_hit_tokens":0,"prompt_cache_miss_tokens":}}]}'
@@ -48,7 +51,9 @@ _coders = _Coders()
 def pack(message: Message) -> bytes:
     """The packed bytes of `message`; equal messages of one process give equal bytes. Nothing gives nothing."""
     data = message.SerializeToString(deterministic=True)
-    return _FORMAT + _coders.packer.compress(data) if data else b""
+    if len(data) <= _SMALL:
+        return _PLAIN + data if data else b""
+    return _FORMAT + _coders.packer.compress(data)
 
 
 def unpack(kind: type[M], data: bytes) -> M:
@@ -56,8 +61,10 @@ def unpack(kind: type[M], data: bytes) -> M:
     if not data:
         return kind()
     try:
+        if data[:1] == _PLAIN:
+            return kind.FromString(data[1:])
         if data[:1] != _FORMAT:
             raise ValueError("unknown format")
         return kind.FromString(_coders.unpacker.decompress(data[1:]))
-    except (zstandard.ZstdError, ValueError) as error:
+    except (zstandard.ZstdError, DecodeError, ValueError) as error:
         raise DataLoss("ROW_DAMAGED", f"a stored {kind.DESCRIPTOR.name} cannot be read: {error}") from error

@@ -197,7 +197,7 @@ class PairReader:
             if case in outcome_ids:
                 identifier = outcome_ids[case]
                 row = outcomes[identifier]
-                shown = convert.outcome(identifier, row, [], run=run, case=None, words=words)
+                shown = convert.outcome(identifier, row, [], None, run=run, case=None, words=words)
                 message.status, message.reason = shown.status, shown.reason
                 message.answer.CopyFrom(shown.answer)
                 if shown.HasField("correct"):

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
+from itertools import islice
 
+from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_kit.crashpoints import ARMED, crashpoint
 from srbench_kit.db import GroupWriter
@@ -18,7 +20,7 @@ from srbench_accounting.activity import ActivityBoard
 from srbench_accounting.admission import Refusal
 from srbench_accounting.evidence import Assembly, Pending
 from srbench_accounting.known_calls import KnownCalls
-from srbench_accounting.ledger import Item, Ledger
+from srbench_accounting.ledger import Item, Ledger, Recorded
 from srbench_accounting.run_facts import RunRegistry
 from srbench_accounting.vocabulary import Vocabulary
 
@@ -58,10 +60,16 @@ class Recorder:
 
     async def _record(self, items: Sequence[Item]) -> list[pb.FactAck]:
         _pass("before", items)
-        recorded = await self._writer.run(lambda connection: self._ledger.record(connection, items))
+        recorded = await self._writer.run_shared(self._record_all, items)
         _pass("after", items)
         self._vocabulary.learn(recorded.words)
         return recorded.acks
+
+    def _record_all(self, connection: Connection, messages: list[Sequence[Item]]) -> list[Recorded]:
+        """Records the messages that wait together as if they were one: what a statement costs is shared by all."""
+        whole = self._ledger.record(connection, [item for items in messages for item in items])
+        acks = iter(whole.acks)
+        return [Recorded(list(islice(acks, len(items))), whole.words) for items in messages]
 
 
 class FactStream:

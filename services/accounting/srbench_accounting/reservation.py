@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from srbench_accounting.pricing import Price
 
@@ -11,25 +12,46 @@ _PER_MESSAGE = 64
 _PER_REQUEST = 256
 
 
+class DearestRates(NamedTuple):
+    """The dearest rates over all models that may be called, in picodollars a token."""
+
+    prompt: int
+    output: int
+
+
+def dearest_rates(prices: Mapping[str, Price]) -> DearestRates | None:
+    """The rates that a reservation takes; `None` when a price is missing."""
+    prompt = [price.highest_prompt_rate() for price in prices.values()]
+    output = [price.output for price in prices.values()]
+    known_prompt = [rate for rate in prompt if rate is not None]
+    known_output = [rate for rate in output if rate is not None]
+    if not prices or len(known_prompt) < len(prompt) or len(known_output) < len(output):
+        return None
+    return DearestRates(max(known_prompt), max(known_output))
+
+
 def reserve_picodollars(
     *, body_bytes: int, messages: int, max_output_tokens: int, prices: Mapping[str, Price], inference_calls: int = 1
 ) -> int | None:
-    """The worst-case cost of one request, in picodollars; `None` when a price is missing.
+    """The worst-case cost of one request at `prices`, in picodollars; `None` when a price is missing. See `reserve_at`."""
+    rates = dearest_rates(prices)
+    return rates and reserve_at(rates, body_bytes, messages, max_output_tokens, inference_calls)
+
+
+def reserve_at(
+    rates: DearestRates, body_bytes: int, messages: int, max_output_tokens: int, inference_calls: int = 1
+) -> int:
+    """The worst-case cost of one request, in picodollars.
 
     `k * (I * p_in + O * p_out)` with `I = bytes + 64 * messages + 256 + (k - 1) * O`: no tokenizer makes more tokens than
-    bytes, and each further inference call of a router may read what the calls before it wrote. `p_in` and `p_out` are the
-    dearest rates over all models that may be called.
+    bytes, and each further inference call of a router may read what the calls before it wrote.
 
     Args:
+        rates: `p_in` and `p_out`.
         body_bytes: UTF-8 bytes of the request body.
         messages: messages in it.
         max_output_tokens: output tokens that one inference call may make.
         inference_calls: most inference calls behind the request: 1 for a single model.
     """
-    rates = [(price.highest_prompt_rate(), price.output) for price in prices.values()]
-    prompt = [rate for rate, _ in rates if rate is not None]
-    output = [rate for _, rate in rates if rate is not None]
-    if not rates or len(prompt) < len(rates) or len(output) < len(rates):
-        return None
     tokens = body_bytes + _PER_MESSAGE * messages + _PER_REQUEST + (inference_calls - 1) * max_output_tokens
-    return inference_calls * (tokens * max(prompt) + max_output_tokens * max(output))
+    return inference_calls * (tokens * rates.prompt + max_output_tokens * rates.output)

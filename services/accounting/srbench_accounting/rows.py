@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
-from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import accounting_service_pb2 as pb
 
@@ -18,11 +17,6 @@ from srbench_accounting.vocabulary import clip
 RECEIPT_COLUMNS = tuple(column.name for column in schema.receipts.c if column.name != "call_id")
 OUTCOME_COLUMNS = tuple(column.name for column in schema.outcomes.c if column.name != "outcome_id")
 _RECEIPT_WORDS = ("reason", "finish_reason", "response_model", "selected_model", "decision", "config_hash")
-_RECEIPT_OPTIONAL = ("inference_call_count", "first_content_ns", "connect_ns")
-_OUTCOME_WORDS = ("reason", "answer_status", "grader_version")
-
-
-M = TypeVar("M", bound=Message)
 
 
 class Words(Protocol):
@@ -134,10 +128,6 @@ def timestamp(time_us: int) -> Timestamp:
     return Timestamp(seconds=seconds, nanos=part * 1000)
 
 
-def _present(message: Any, name: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else None
-
-
 def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
 
@@ -154,10 +144,12 @@ def _receipt_rest(receipt: pb.Receipt) -> pb.Receipt:
         reasoning_chars=receipt.reasoning_chars,
         session_id=receipt.session_id,
     )
-    for name in _RECEIPT_OPTIONAL:
-        value = _present(receipt, name)
-        if value is not None:
-            setattr(rest, name, value)
+    if receipt.HasField("first_content_ns"):
+        rest.first_content_ns = receipt.first_content_ns
+    if receipt.HasField("connect_ns"):
+        rest.connect_ns = receipt.connect_ns
+    if receipt.HasField("inference_call_count"):
+        rest.inference_call_count = receipt.inference_call_count
     return rest
 
 
@@ -171,60 +163,55 @@ def _outcome_rest(outcome: pb.CellOutcome) -> pb.CellOutcome:
     return rest
 
 
-def _take_words(message: M, rest: M, names: tuple[str, ...], words: Words) -> list[int | None]:
-    """The numbers of the words in the fields `names`; `rest` gets only those that the vocabulary has to clip."""
-    numbers: list[int | None] = []
-    for name in names:
-        text: str = getattr(message, name)
-        if not text:
-            numbers.append(None)
-            continue
-        numbers.append(words.number(text))
-        if clip(text) != text:
-            setattr(rest, name, text)
-    return numbers
+def _word(text: str, name: str, rest: pb.Receipt | pb.CellOutcome, words: Words) -> int | None:
+    """The number of the word in the field `name`; `rest` gets it, too, when the vocabulary has to clip it."""
+    if not text:
+        return None
+    if clip(text) is not text:
+        setattr(rest, name, text)
+    return words.number(text)
 
 
 def receipt_row(
     receipt: pb.Receipt, *, dispatch_us: int, derived: Derived, evidence: Stored | None, words: Words
 ) -> ReceiptRow:
     """The row of a receipt and of what was derived from it."""
-    rest = _receipt_rest(receipt)
-    numbers = _take_words(receipt, rest, _RECEIPT_WORDS, words)
-    reason, finish_reason, model, selected_model, decision, config_hash = numbers
+    rest, has = _receipt_rest(receipt), receipt.HasField
+    flags = derived.usage_flags
+    # By position, in the order of the columns: names would cost as much as all the rest.
     return ReceiptRow(
-        status=receipt.status,
-        reason=reason,
-        finish_reason=finish_reason,
-        model=model,
-        selected_model=selected_model,
-        decision=decision,
-        config_hash=config_hash,
-        usage_flags=words.number(",".join(derived.usage_flags)),
-        output_complete=int(receipt.output_complete),
-        usage_final=int(receipt.usage_final),
-        http_status=_present(receipt, "http_status"),
-        start_after_us=micros(receipt.start_time) - dispatch_us if receipt.HasField("start_time") else None,
-        finish_after_us=micros(receipt.finish_time) - dispatch_us if receipt.HasField("finish_time") else None,
-        ttft_ns=_present(receipt, "ttft_ns"),
-        latency_ns=_present(receipt, "latency_ns"),
-        first_token_lag_ns=_present(receipt, "first_token_lag_ns"),
-        input_tokens=derived.input_tokens,
-        cached_input_tokens=derived.cached_input_tokens,
-        cache_write_tokens=derived.cache_write_tokens,
-        output_tokens=derived.output_tokens,
-        prompt_tokens=derived.prompt_tokens,
-        cache_read_reported=_flag(derived.cache_read_reported),
-        cost=derived.cost,
-        cost_lower=derived.cost_lower,
-        cost_upper=derived.cost_upper,
-        cache_neutral_cost=derived.cache_neutral_cost,
-        inference_call_count=derived.inference_call_count,
-        segment=words.number(evidence.segment) if evidence else None,
-        evidence_offset=evidence.offset if evidence else None,
-        evidence_byte_count=evidence.length if evidence else None,
-        evidence_sha256=evidence.sha256 if evidence else None,
-        rest=pack(rest),
+        receipt.status,
+        _word(receipt.reason, "reason", rest, words),
+        _word(receipt.finish_reason, "finish_reason", rest, words),
+        _word(receipt.response_model, "response_model", rest, words),
+        _word(receipt.selected_model, "selected_model", rest, words),
+        _word(receipt.decision, "decision", rest, words),
+        _word(receipt.config_hash, "config_hash", rest, words),
+        words.number(",".join(flags)) if flags else None,
+        int(receipt.output_complete),
+        int(receipt.usage_final),
+        receipt.http_status if has("http_status") else None,
+        micros(receipt.start_time) - dispatch_us if has("start_time") else None,
+        micros(receipt.finish_time) - dispatch_us if has("finish_time") else None,
+        receipt.ttft_ns if has("ttft_ns") else None,
+        receipt.latency_ns if has("latency_ns") else None,
+        receipt.first_token_lag_ns if has("first_token_lag_ns") else None,
+        derived.input_tokens,
+        derived.cached_input_tokens,
+        derived.cache_write_tokens,
+        derived.output_tokens,
+        derived.prompt_tokens,
+        _flag(derived.cache_read_reported),
+        derived.cost,
+        derived.cost_lower,
+        derived.cost_upper,
+        derived.cache_neutral_cost,
+        derived.inference_call_count,
+        words.number(evidence.segment) if evidence else None,
+        evidence.offset if evidence else None,
+        evidence.length if evidence else None,
+        evidence.sha256 if evidence else None,
+        pack(rest),
     )
 
 
@@ -250,28 +237,26 @@ def receipt_of(row: ReceiptRow, *, dispatch_us: int, words: Mapping[int | None, 
 
 def outcome_row(outcome: pb.CellOutcome, *, run_no: int, words: Words) -> OutcomeRow:
     """The row of an outcome."""
-    rest = _outcome_rest(outcome)
-    numbers = _take_words(outcome, rest, _OUTCOME_WORDS, words)
-    reason, answer_status, grader_version = numbers
-    start_us = micros(outcome.start_time) if outcome.HasField("start_time") else None
-    finish_us = micros(outcome.finish_time) if outcome.HasField("finish_time") else None
+    rest, has = _outcome_rest(outcome), outcome.HasField
+    start_us = micros(outcome.start_time) if has("start_time") else None
+    finish_us = micros(outcome.finish_time) if has("finish_time") else None
     return OutcomeRow(
-        run_no=run_no,
-        cell=outcome.cell,
-        token=outcome.token,
-        case_index=outcome.case_index,
-        target_index=outcome.target_index,
-        state=outcome.state,
-        reason=reason,
-        correct=_flag(_present(outcome, "correct")),
-        score=_present(outcome, "score"),
-        strict_format=_flag(_present(outcome, "strict_format")),
-        output_limit=int(outcome.output_limit),
-        answer_status=answer_status,
-        grader_version=grader_version,
-        start_us=start_us,
-        finish_after_us=None if finish_us is None else finish_us - (start_us or 0),
-        rest=pack(rest),
+        run_no,
+        outcome.cell,
+        outcome.token,
+        outcome.case_index,
+        outcome.target_index,
+        outcome.state,
+        _word(outcome.reason, "reason", rest, words),
+        int(outcome.correct) if has("correct") else None,
+        outcome.score if has("score") else None,
+        int(outcome.strict_format) if has("strict_format") else None,
+        int(outcome.output_limit),
+        _word(outcome.answer_status, "answer_status", rest, words),
+        _word(outcome.grader_version, "grader_version", rest, words),
+        start_us,
+        None if finish_us is None else finish_us - (start_us or 0),
+        pack(rest),
     )
 
 

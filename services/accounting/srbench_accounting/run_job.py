@@ -17,6 +17,8 @@ from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.statements import Row
 from srbench_accounting.vocabulary import JobWords
 
+# Names of enums are looked up slowly, and these are wanted for every fact.
+_SENT, _NOT_ACCEPTED = int(pb.CALL_STATUS_SENT), int(pb.CALL_STATUS_NOT_ACCEPTED)
 EXECUTOR_LOST = "executor_lost"
 
 
@@ -75,16 +77,17 @@ class RunJob:
         if call is None:
             key = settle.key
             return Refusal("NO_SUCH_CALL", f"call {key.ordinal}, offer {key.offer} of cell {key.cell} was never dispatched")
-        row = self._receipt_row(call, settle)
-        if call.status != pb.CALL_STATUS_SENT and _same_receipt(self._receipt(call), row):
+        if call.status == _SENT:
+            if isinstance(evidence, Refusal):
+                return evidence
+            self._close(call, self._receipt_row(call, settle, evidence))
+            return None
+        row = self._receipt_row(call, settle, None)
+        if _same_receipt(self._receipt(call), row):
             return None
         if isinstance(evidence, Refusal):
             return evidence
-        row = self._stored(row, evidence)
-        if call.status == pb.CALL_STATUS_SENT:
-            self._close(call, row)
-        else:
-            self._settle_late(call, row)
+        self._settle_late(call, self._stored(row, evidence))
         return None
 
     def outcome(self, outcome: pb.CellOutcome) -> Refusal | None:
@@ -151,18 +154,8 @@ class RunJob:
         found = {cell: CellView() for cell in cells}
         run_no = self._run.run_no
         for cell, *values, status in self._statements.cell_calls.rows(self._connection, cells, run_no):
-            call_id, ordinal, offer, token, target_index, auxiliary, reserved, dispatch_us = values
-            found[cell].calls[ordinal, offer] = CallView(
-                call_id=call_id,
-                ordinal=ordinal,
-                offer=offer,
-                token=token,
-                target_index=target_index,
-                auxiliary=auxiliary,
-                reserved=reserved,
-                dispatch_us=dispatch_us,
-                status=pb.CALL_STATUS_SENT if status is None else status,
-            )
+            call = CallView(*(*values, _SENT if status is None else status))
+            found[cell].calls[call.ordinal, call.offer] = call
         for cell, token in self._statements.cell_fences.rows(self._connection, cells, run_no):
             found[cell].fence = token
         for row in self._statements.cell_outcomes.rows(self._connection, cells, run_no):
@@ -195,51 +188,49 @@ class RunJob:
         return self._run.auxiliaries[auxiliary] if auxiliary else self._run.targets[target_index]
 
     def _add_call(self, dispatch: pb.Dispatch, reserve: int | None, cell: CellView) -> None:
-        key = dispatch.key
+        key, number, run_no = dispatch.key, self._words.number, self._run.run_no
+        ordinal, offer, token, target_index = key.ordinal, key.offer, dispatch.token, dispatch.target_index
         self._call_count += 1
         self._open_count += 1
+        call_id, dispatch_us = schema.row_id(run_no, self._call_count), micros(dispatch.dispatch_time)
+        auxiliary = number(dispatch.auxiliary_target_id)
+        # Both by position: this is done for every call, and names would double its time.
         row = CallRow(
-            call_id=schema.row_id(self._run.run_no, self._call_count),
-            run_no=self._run.run_no,
-            cell=key.cell,
-            ordinal=key.ordinal,
-            offer=key.offer,
-            token=dispatch.token,
-            case_index=dispatch.case_index,
-            target_index=dispatch.target_index,
-            role=dispatch.role,
-            auxiliary=self._words.number(dispatch.auxiliary_target_id),
-            reserved=reserve,
-            dispatch_us=micros(dispatch.dispatch_time),
-            executor=self._words.number(dispatch.executor_id),
-            request_sha256=bytes.fromhex(dispatch.request_sha256),
-            request_byte_count=dispatch.request_byte_count,
-            message_count=dispatch.message_count,
-            max_output_tokens=dispatch.max_output_tokens,
+            call_id,
+            run_no,
+            key.cell,
+            ordinal,
+            offer,
+            token,
+            dispatch.case_index,
+            target_index,
+            dispatch.role,
+            auxiliary,
+            reserve,
+            dispatch_us,
+            number(dispatch.executor_id),
+            bytes.fromhex(dispatch.request_sha256),
+            dispatch.request_byte_count,
+            dispatch.message_count,
+            dispatch.max_output_tokens,
         )
         self._new_calls.append(row)
-        cell.calls[key.ordinal, key.offer] = CallView(
-            call_id=row.call_id,
-            ordinal=row.ordinal,
-            offer=row.offer,
-            token=row.token,
-            target_index=row.target_index,
-            auxiliary=row.auxiliary,
-            reserved=reserve,
-            dispatch_us=row.dispatch_us,
-            status=pb.CALL_STATUS_SENT,
-        )
+        view = CallView(call_id, ordinal, offer, token, target_index, auxiliary, reserve, dispatch_us, _SENT)
+        cell.calls[ordinal, offer] = view
 
-    def _receipt_row(self, call: CallView, settle: pb.Settle) -> ReceiptRow:
-        declared = None
-        if settle.evidence_sha256:
-            declared = Stored("", 0, settle.evidence_byte_count, bytes.fromhex(settle.evidence_sha256))
+    def _receipt_row(self, call: CallView, settle: pb.Settle, evidence: Pending | None) -> ReceiptRow:
+        """The row of a receipt; with where its evidence lies, or with what the settlement declares of it."""
+        stored = None
+        if evidence is not None:
+            stored = self._evidence.append(evidence)
+        elif settle.evidence_sha256:
+            stored = Stored("", 0, settle.evidence_byte_count, bytes.fromhex(settle.evidence_sha256))
         target = self._target(call.target_index, self._words.word(call.auxiliary))
         return receipt_row(
             settle.receipt,
             dispatch_us=call.dispatch_us,
             derived=derive(target, settle.receipt),
-            evidence=declared,
+            evidence=stored,
             words=self._words,
         )
 
@@ -304,8 +295,8 @@ class RunJob:
         message = "the executor was lost while the call was open"
         receipt = pb.Receipt(status=pb.CALL_STATUS_SENT_UNKNOWN, reason=EXECUTOR_LOST, message=message)
         for call in cell.calls.values():
-            if call.status == pb.CALL_STATUS_SENT:
-                self._close(call, self._receipt_row(call, pb.Settle(receipt=receipt)))
+            if call.status == _SENT:
+                self._close(call, self._receipt_row(call, pb.Settle(receipt=receipt), None))
         if not cell.ended:
             outcome = pb.CellOutcome(
                 cell=fence.cell,
@@ -322,7 +313,7 @@ class RunJob:
 def derive(target: TargetDeriving, receipt: pb.Receipt) -> Derived:
     """Tokens and money of a call. What was provably not accepted cost nothing; for everything else, what was not reported
     is unknown: an HTTP 4xx without a usage object may have been charged, and no ruling says that it was not."""
-    if receipt.status == pb.CALL_STATUS_NOT_ACCEPTED:
+    if receipt.status == _NOT_ACCEPTED:
         return Derived(cost=0)
     return target.price(receipt)
 

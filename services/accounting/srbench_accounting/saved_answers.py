@@ -51,7 +51,7 @@ def read_batch(store: Store, connection: Connection, run: KnownRun, after: int, 
     """The saved answers after place `after` in the order of recording; fewer than `size` at the end."""
     page = store.lists.outcome_page(connection, run.run_no, Filter(), Start(after), size)
     rows = [row for _, row in store.lists.outcomes(connection, page.ids)]
-    ends = store.lists.subject_ends(connection, run.run_no, [row.cell for row in rows])
+    ends = store.lists.subject_receipts(connection, run.run_no, [row.cell for row in rows])
     return [SavedAnswer(row, tuple(ends.get(row.cell, ()))) for row in rows]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Dialect, Engine
 from srbench_kit import db
 
 from srbench_accounting.activity import ActivityBoard
@@ -15,12 +16,31 @@ from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
 from srbench_accounting.ledger import Ledger
 from srbench_accounting.listing import Lists
-from srbench_accounting.loading import ColumnLoader
-from srbench_accounting.ranking import RankedList, call_ranks, outcome_ranks
+from srbench_accounting.ranking import LazyRanks
 from srbench_accounting.recording import Recorder
 from srbench_accounting.run_facts import Planner, RunRegistry
-from srbench_accounting.schema import HEAD
+from srbench_accounting.schema import HEAD, metadata
 from srbench_accounting.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns, OutcomeColumns
+    from srbench_accounting.loading import ColumnLoader
+
+
+class LazyLoader:
+    """The loader of columns, made for the first report: NumPy takes longer to import than the service may take to start."""
+
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary, corrections: Corrections) -> None:
+        self._parts = dialect, vocabulary, corrections
+        self._made: ColumnLoader | None = None
+
+    def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
+        """See `loading.ColumnLoader.load`."""
+        if self._made is None:
+            from srbench_accounting.loading import ColumnLoader
+
+            self._made = ColumnLoader(*self._parts)
+        return self._made.load(connection, run_no, eligible_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +55,8 @@ class Store:
     ledger: Ledger
     registry: RunRegistry
     lists: Lists
-    ranked_outcomes: RankedList
-    ranked_calls: RankedList
-    loader: ColumnLoader
+    ranks: LazyRanks
+    loader: LazyLoader
     known_calls: KnownCalls
     recorder: Recorder
     board: ActivityBoard
@@ -54,7 +73,7 @@ class Store:
 def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deriving) -> Store:
     """Opens the store in `folder`, bringing its tables up to date. Segments lie in `{folder}/segments`."""
     engine = db.create_engine(database_url)
-    db.upgrade(engine, "srbench_accounting", HEAD)
+    db.upgrade(engine, "srbench_accounting", HEAD, metadata)
     evidence = EvidenceStore(folder / "segments")
     writer, reader = db.GroupWriter(engine, before_commit=evidence.sync), db.Reader(engine)
     vocabulary = Vocabulary(engine.dialect)
@@ -71,9 +90,8 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
-        ranked_outcomes=outcome_ranks(engine.dialect, vocabulary),
-        ranked_calls=call_ranks(engine.dialect, vocabulary),
-        loader=ColumnLoader(engine.dialect, vocabulary, corrections),
+        ranks=LazyRanks(engine.dialect, vocabulary),
+        loader=LazyLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),

@@ -52,6 +52,14 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "total": (("total_tokens",),),
 }
+# Every name at the top of a usage object that is looked at; all others may stand there and say what they like.
+COUNTED_NAMES = frozenset(path[0] for paths in _NAMES.values() for path in paths) | frozenset(_DETAILS)
+# By name at the top, then by the name inside it, `""` for the top itself: the fact that stands there.
+_PLACES: dict[str, dict[str, str]] = {}
+for _fact, _paths in _NAMES.items():
+    for _path in _paths:
+        _PLACES.setdefault(_path[0], {})[_path[1] if len(_path) > 1 else ""] = _fact
+_DETAILED = {name: frozenset(fact for inner, fact in _PLACES[name].items() if inner) for name in _DETAILS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,39 +104,53 @@ class Counts:
 
 def read_counts(raw: Mapping[str, Json]) -> Counts:
     """The numbers of a usage object; order of its keys and keys with null make no difference."""
-    flags: list[str] = []
-    damaged = frozenset(name for name in _DETAILS if raw.get(name) is not None and not isinstance(raw[name], dict))
-    if damaged:
-        flags.append("malformed_details")
-    found = {fact: _find(raw, fact, damaged, flags) for fact in _NAMES}
+    given, named, hidden = _given(raw)
+    flags: list[str] = ["malformed_details"] if hidden else []
+    found = {fact: _count(given.get(fact), fact, fact in hidden, flags) for fact in _NAMES}
     five, hour = found.pop("written_5m"), found["written_1h"]
     found["written"] = _written(found["written"], five, hour, flags)
     if found["written"].broken:
         found["written_1h"] = Count(None, hour.reported)
-    named = frozenset(".".join(path) for paths in _NAMES.values() for path in paths if _at(raw, path) is not None)
-    details = frozenset(name for name in _DETAILS if raw.get(name) is not None)
-    return Counts(**found, named=named | details, flags=tuple(dict.fromkeys(flags)))
+    return Counts(**found, named=frozenset(named), flags=tuple(dict.fromkeys(flags)))
 
 
-def _at(raw: Mapping[str, Json], path: tuple[str, ...]) -> Json:
-    value: Json = raw.get(path[0])
-    for name in path[1:]:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+def _given(raw: Mapping[str, Json]) -> tuple[dict[str, list[Json]], set[str], set[str]]:
+    """What stands under the names of each fact, null apart; the names that were there, in dotted form; and the facts that
+    a damaged object of details may hide."""
+    given: dict[str, list[Json]] = {}
+    named: set[str] = set()
+    hidden: set[str] = set()
+    for name, value in raw.items():
+        places = _PLACES.get(name)
+        if places is None or value is None:
+            continue
+        named.add(name)
+        if "" in places:
+            given.setdefault(places[""], []).append(value)
+        elif not isinstance(value, dict):
+            hidden |= _DETAILED[name]
+        else:
+            for inner, part in value.items():
+                fact = places.get(inner)
+                if fact is not None and inner and part is not None:
+                    named.add(f"{name}.{inner}")
+                    given.setdefault(fact, []).append(part)
+    return given, named, hidden
 
 
-def _find(raw: Mapping[str, Json], fact: str, damaged: frozenset[str], flags: list[str]) -> Count:
-    given = [value for path in _NAMES[fact] if (value := _at(raw, path)) is not None]
-    hidden = any(len(path) > 1 and path[0] in damaged for path in _NAMES[fact])
+_ABSENT, _HIDDEN = Count(), Count(None, True)
+
+
+def _count(given: list[Json] | None, fact: str, hidden: bool, flags: list[str]) -> Count:
     if not given:
-        return Count(None, hidden)
+        return _HIDDEN if hidden else _ABSENT
     faults = [fault for value in given if (fault := _fault(value))]
     if faults:
         flags.extend(faults)
-        return Count(None, True)
-    if len(set(map(str, given))) > 1:
+        return _HIDDEN
+    if len(given) > 1 and len(set(map(str, given))) > 1:
         flags.append(f"contradictory_{fact}")
-        return Count(None, True)
+        return _HIDDEN
     value = given[0]
     return Count(value if isinstance(value, int) and not hidden else None, True)
 

@@ -11,7 +11,7 @@ from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
-from srbench_accounting import answers, convert, corrections, routing_flow_convert, schema
+from srbench_accounting import answers, convert, corrections, schema
 from srbench_accounting.listing import CallWithEnd, Filter, Page, Start
 from srbench_accounting.ranking import Ranking
 from srbench_accounting.rows import Stored
@@ -51,6 +51,9 @@ def routing_flow(
     store: Store, connection: Connection, run: KnownRun, cases: PlanCases, target_id: str
 ) -> routing_flow_pb2.RoutingFlow:
     """Where a run's questions went. Raises: `NotFound` (`NO_SUCH_TARGET`)."""
+    # NumPy takes longer to import than the service may take to start.
+    from srbench_accounting import routing_flow_convert
+
     ids = [target.id for target in run.context.targets]
     if target_id and target_id not in ids:
         raise NotFound("NO_SUCH_TARGET", f"run {run.run_id} has no target {target_id!r}", target_id=target_id)
@@ -113,14 +116,19 @@ def outcomes(
         page = store.lists.outcome_page(connection, run.run_no, narrowed, start, size)
     else:
         skip = start.after + start.offset
-        page = store.ranked_outcomes.page(connection, run.run_no, cases, wanted, skip, size)
+        page = store.ranks.outcomes.page(connection, run.run_no, cases, wanted, skip, size)
     rows = store.lists.outcomes(connection, page.ids)
     ends = store.lists.subject_ends(connection, run.run_no, [row.cell for _, row in rows])
-    numbers = {row.reason for _, row in rows}
-    numbers |= {number for found in ends.values() for end in found if end for number in convert.model_words(end)}
+    answered = store.lists.answered(connection, run.run_no, [row.cell for _, row in rows])
+    numbers = {row.reason for _, row in rows} | {number for each in answered.values() for number in each}
     words = store.vocabulary.words(connection, numbers)
     found = [
-        convert.outcome(identifier, row, ends.get(row.cell, []), run=run, case=_case(cases, row.case_index), words=words)
+        convert.outcome(
+            *(identifier, row, ends.get(row.cell, []), answered.get(row.cell)),
+            run=run,
+            case=_case(cases, row.case_index),
+            words=words,
+        )
         for identifier, row in rows
     ]
     return page, found
@@ -143,7 +151,7 @@ def calls(
     elif ranking.changes_nothing:
         page = store.lists.call_page(connection, run.run_no, narrowed, start, size)
     else:
-        page = store.ranked_calls.page(connection, run.run_no, cases, wanted, start.after + start.offset, size)
+        page = store.ranks.calls.page(connection, run.run_no, cases, wanted, start.after + start.offset, size)
     return page, _calls(store, connection, run, cases, store.lists.calls(connection, page.ids))
 
 

@@ -10,7 +10,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
@@ -25,11 +25,14 @@ from srbench_executor.call import Call, CallBounds
 from srbench_executor.exchange import NotAccepted, Origin, Outgoing, Transport
 from srbench_executor.facts import FactStream
 from srbench_executor.pool import DirectTransport
-from srbench_executor.proxied import ProxiedTransport, proxy_for
+from srbench_executor.proxies import proxy_for
 from srbench_executor.receipts import Settlement
 from srbench_executor.runs import Run, Subject
 from srbench_executor.spool import Spool
 from srbench_executor.work import Cell, Ended, Refused
+
+if TYPE_CHECKING:
+    from srbench_executor.proxied import ProxiedTransport
 
 CONNECT_S = 10.0
 SHORTEST_CALL_S = 0.1
@@ -67,6 +70,8 @@ class Transports:
         if proxy is None:
             return self._direct
         if proxy not in self._proxied:
+            from srbench_executor.proxied import ProxiedTransport
+
             self._proxied[proxy] = ProxiedTransport(proxy)
         return self._proxied[proxy]
 

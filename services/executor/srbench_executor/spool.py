@@ -25,6 +25,7 @@ from srbench_kit.ids import prefixed
 from srbench_kit.redact import Redactor
 
 SEGMENT_BYTES = 32 * 1024 * 1024
+TIDY_BYTES = 256 * 1024
 FLUSH_S = 0.05
 PROBE_S = 5.0
 _RECORD = struct.Struct(">BQI")
@@ -181,6 +182,15 @@ class Spool:
         self._dirty.clear()
         if records:
             self._append(records, numbers)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Lets the current segment go once all its calls are acknowledged: an idle executor keeps no old streams."""
+        if self._segments_of or self._writer.size < TIDY_BYTES:
+            return
+        self._writer.close()
+        done, self._current = self._current, ""
+        self._drop(done)
 
     def probe(self) -> None:
         """Finds out, now and then, whether a disk that was full has room again."""

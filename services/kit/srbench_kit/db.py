@@ -8,7 +8,7 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,6 +20,7 @@ from sqlalchemy.engine import Connection, Engine
 from srbench_kit.errors import Exhausted, SrBenchError, Unreachable
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 MAX_BATCH = 256
 _log = logging.getLogger(__name__)
 
@@ -63,9 +64,12 @@ def storage_error(error: BaseException) -> SrBenchError | None:
 
 @dataclass(slots=True)
 class _Job(Generic[T]):
-    work: Callable[[Connection], T]
+    # A function of the connection alone, or one that takes the items of all jobs that share it.
+    work: Callable[..., Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[T]
+    shared: bool = False
+    item: Any = None
     result: Any = None
     error: BaseException | None = field(default=None)
 
@@ -92,6 +96,16 @@ class GroupWriter:
         """
         loop = asyncio.get_running_loop()
         job: _Job[T] = _Job(work, loop, loop.create_future())
+        self._queue.put(job)
+        return await job.future
+
+    async def run_shared(self, work: Callable[[Connection, list[Item]], Sequence[T]], item: Item) -> T:
+        """As `run`, but `work` is run once for all items that wait for it side by side; it gives a result for each.
+
+        When that fails, it is run again for each item by itself, so that one item's failure spoils no other.
+        """
+        loop = asyncio.get_running_loop()
+        job: _Job[T] = _Job(work, loop, loop.create_future(), shared=True, item=item)
         self._queue.put(job)
         return await job.future
 
@@ -138,20 +152,38 @@ class GroupWriter:
         with self._engine.connect() as opened:
             connection = opened.execution_options(srbench_write=True)
             with connection.begin():
-                for job in batch:
-                    job.error = None
+                for jobs in _groups(batch, apart=savepoints):
                     if not savepoints:
-                        job.result = job.work(connection)
+                        _run(connection, jobs)
                         continue
                     point = connection.begin_nested()
                     try:
-                        job.result = job.work(connection)
+                        _run(connection, jobs)
                         point.commit()
                     except Exception as error:
-                        job.error = storage_error(error) or error
+                        jobs[0].error = storage_error(error) or error
                         point.rollback()
                 if self._before_commit is not None:
                     self._before_commit()
+
+
+def _groups(batch: list[_Job[Any]], *, apart: bool) -> Iterator[list[_Job[Any]]]:
+    """The jobs in order, those of one shared work that stand side by side together unless they are to be kept `apart`."""
+    group: list[_Job[Any]] = []
+    for job in batch:
+        if group and (apart or not job.shared or job.work != group[0].work):
+            yield group
+            group = []
+        group.append(job)
+    if group:
+        yield group
+
+
+def _run(connection: Connection, jobs: list[_Job[Any]]) -> None:
+    first = jobs[0]
+    results = first.work(connection, [job.item for job in jobs]) if first.shared else [first.work(connection)]
+    for job, result in zip(jobs, results, strict=True):
+        job.result, job.error = result, None
 
 
 def _deliver(batch: list[_Job[Any]]) -> None:
@@ -195,16 +227,19 @@ class Reader:
             raise storage_error(error) or error from error
 
 
-def upgrade(engine: Engine, package: str, head: str) -> None:
+def upgrade(engine: Engine, package: str, head: str, metadata: sa.MetaData | None = None) -> None:
     """Brings the tables to revision `head` with the Alembic scripts in `{package}/migrations`.
 
-    Alembic is imported only when the tables are not at `head` already, to keep the start short.
+    Alembic is imported only when there are tables and they are not at `head`, to keep the start short: an empty database
+    gets the tables of `metadata`, which a test of each service holds against what its scripts make.
     """
     with engine.connect() as connection:
-        if sa.inspect(connection).has_table("alembic_version"):
-            found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-            if found == head:
-                return
+        tables = sa.inspect(connection).get_table_names()
+        if _VERSION.name in tables and connection.execute(sa.select(_VERSION.c.version_num)).scalar() == head:
+            return
+    if metadata is not None and not tables:
+        _create(engine, head, metadata)
+        return
     from importlib.resources import files
 
     from alembic import command
@@ -217,3 +252,21 @@ def upgrade(engine: Engine, package: str, head: str) -> None:
         with connection.begin():
             config.attributes["connection"] = connection
             command.upgrade(config, head)
+
+
+# Alembic's own table.
+_VERSION = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+
+
+def _create(engine: Engine, head: str, metadata: sa.MetaData) -> None:
+    with engine.connect() as opened:
+        connection = opened.execution_options(srbench_write=True)
+        with connection.begin():
+            _VERSION.create(connection, checkfirst=True)
+            metadata.create_all(connection)
+            connection.execute(sa.insert(_VERSION).values(version_num=head))

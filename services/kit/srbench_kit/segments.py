@@ -41,6 +41,8 @@ class SegmentWriter:
         self._file: int | None = None
         self._name = ""
         self._size = 0
+        self._queued: list[bytes] = []
+        self._queued_size = 0
         self._dirty = False
         self._synced = synced
 
@@ -49,30 +51,53 @@ class SegmentWriter:
 
         Raises: `OSError` of the file system, such as a full disk.
         """
-        if self._file is None or self._size >= self._limit:
+        location = self.queue(data, hashlib.sha256(data).digest())
+        self.flush()
+        return location
+
+    def queue(self, data: bytes, sha256: bytes) -> Location:
+        """Takes one frame, whose SHA-256 is known, for the next `flush`: many frames are then one write. Where it will lie
+        is certain once that has succeeded. Raises: `OSError`."""
+        if self._file is None or self._size + self._queued_size >= self._limit:
+            self.flush()
             self._open()
+        location = Location(self._name, self._size + self._queued_size, len(data))
+        self._queued += (_HEADER.pack(MAGIC, len(data), sha256), data)
+        self._queued_size += _HEADER.size + len(data)
+        return location
+
+    def flush(self) -> None:
+        """Writes the queued frames. On an error they are given up, the segment is as it was before. Raises: `OSError`."""
+        if not self._queued:
+            return
         assert self._file is not None
-        frame = _HEADER.pack(MAGIC, len(data), hashlib.sha256(data).digest()) + data
+        frames = b"".join(self._queued)
+        self._queued, self._queued_size = [], 0
         try:
             written = 0
-            while written < len(frame):
-                written += os.pwrite(self._file, memoryview(frame)[written:], self._size + written)
+            while written < len(frames):
+                written += os.pwrite(self._file, memoryview(frames)[written:], self._size + written)
         except OSError:
             os.ftruncate(self._file, self._size)
             raise
-        location = Location(self._name, self._size, len(data))
-        self._size += len(frame)
+        self._size += len(frames)
         self._dirty = True
-        return location
 
     def sync(self) -> None:
         """Makes all appended frames durable."""
+        self.flush()
         if self._synced and self._dirty and self._file is not None:
             os.fdatasync(self._file)
             self._dirty = False
 
+    @property
+    def size(self) -> int:
+        """Bytes in the segment that is being written; 0 when none is."""
+        return 0 if self._file is None else self._size + self._queued_size
+
     def abandon(self) -> None:
         """Leaves the segment as it is, not synced; the next frame begins a new one. For after a failed `sync`."""
+        self._queued, self._queued_size = [], 0
         if self._file is not None:
             os.close(self._file)
             self._file = None

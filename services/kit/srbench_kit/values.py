@@ -31,34 +31,33 @@ def fill_value(value: pb.Value, json: Json, depth: int = 0) -> None:
     """Writes `json` into an empty message in place. `depth` counts the messages around it."""
     if depth > _MAX_WIRE_DEPTH:
         raise InvalidInput("TOO_DEEP", "a JSON value is nested deeper than 30 objects or 45 arrays")
-    match json:
-        case None:
-            pass
-        case bool():
-            value.bool_value = json
-        case int():
-            if _INT64_MIN <= json <= _INT64_MAX:
-                value.int_value = json
-            else:
-                value.big_int_value = str(json)
-        case float():
-            value.float_value = json
-        case str():
-            # A lone surrogate is valid JSON text and invalid UTF-8; it becomes U+FFFD on the wire.
-            value.string_value = json.encode("utf-8", "replace").decode() if not json.isascii() else json
-        case list() | tuple():
-            value.list_value.SetInParent()
-            items = value.list_value.items
-            for item in json:
-                fill_value(items.add(), item, depth + 2)
-        case dict():
+    # The commonest first: whole plans and pages go through here.
+    if isinstance(json, str):
+        # A lone surrogate is valid JSON text and invalid UTF-8; it becomes U+FFFD on the wire.
+        value.string_value = json if json.isascii() else json.encode("utf-8", "replace").decode()
+    elif isinstance(json, bool):
+        value.bool_value = json
+    elif isinstance(json, int):
+        if _INT64_MIN <= json <= _INT64_MAX:
+            value.int_value = json
+        else:
+            value.big_int_value = str(json)
+    elif isinstance(json, dict):
+        members = value.object_value.members
+        if not json:
             value.object_value.SetInParent()
-            members = value.object_value.members
-            for key, item in json.items():
-                member = members.add(key=key)
-                fill_value(member.value, item, depth + 3)
-        case _:
-            raise TypeError(f"not a JSON value: {type(json).__name__}")
+        for key, item in json.items():
+            fill_value(members.add(key=key).value, item, depth + 3)
+    elif isinstance(json, float):
+        value.float_value = json
+    elif isinstance(json, list | tuple):
+        items = value.list_value.items
+        if not json:
+            value.list_value.SetInParent()
+        for item in json:
+            fill_value(items.add(), item, depth + 2)
+    elif json is not None:
+        raise TypeError(f"not a JSON value: {type(json).__name__}")
 
 
 def from_value(value: pb.Value) -> Json:

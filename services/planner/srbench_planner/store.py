@@ -135,5 +135,5 @@ def _save_statement(count: int, paramstyle: str) -> str:
 def open_store(url: str) -> Engine:
     """The engine of the planner's tables, brought to the newest revision."""
     engine = db.create_engine(url)
-    db.upgrade(engine, "srbench_planner", HEAD)
+    db.upgrade(engine, "srbench_planner", HEAD, metadata)
     return engine

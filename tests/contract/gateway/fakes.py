@@ -16,7 +16,7 @@ from srbench.v1 import plan_pb2, power_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import target_pb2 as target
-from srbench_kit import auth, ids, pages
+from srbench_kit import auth, ids, jsonview, pages
 from srbench_kit.canonical import digest
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.serving import Server
@@ -47,6 +47,15 @@ def a_dataset() -> planner.Dataset:
     found.sources.add(benchmark="arc-agi-2", url="https://example.org/arc", revision="f" * 40)
     found.create_time.FromSeconds(1_700_000_000)
     return found
+
+
+# What freezing always writes. The limits are those of a message without values, so that none is missing.
+FROZEN_DEFAULTS: dict[str, Any] = {
+    "name": "sr-bench",
+    "mode": "live",
+    "targets": [],
+    "limits": jsonview.to_json(plan_pb2.Limits()),
+}
 
 
 class FakePlanner(planner_rpc.PlannerServiceServicer):
@@ -187,6 +196,7 @@ class FakePlanner(planner_rpc.PlannerServiceServicer):
     def _plan(self, manifest: Any) -> plan_pb2.Plan:
         if not isinstance(manifest, dict) or manifest.get("version") != "sr-bench-1.0":
             raise InvalidInput("BAD_VERSION", "version is missing; expected 'sr-bench-1.0'", field="version")
+        manifest = FROZEN_DEFAULTS | manifest
         content = {key: value for key, value in manifest.items() if key not in ("plan_sha256", "name")}
         sha = digest(content)
         given = manifest.get("plan_sha256")
@@ -302,6 +312,10 @@ class FakePlanner(planner_rpc.PlannerServiceServicer):
         found.has_more = len(found.events) > request.page_size
         del found.events[request.page_size :]
         return found
+
+    async def GetRunCase(self, request: planner.GetRunCaseRequest, context: Any) -> planner.DatasetCase:
+        await self._enter(request, context)
+        return planner.DatasetCase(id=request.case_id, benchmark="arc-agi-2", question="2+2?", choices=["3", "4"])
 
     async def ListCells(self, request: Any, context: Any) -> planner.ListCellsResponse:
         self._run(request.run_id, await self._enter(request, context))

@@ -24,6 +24,7 @@ CORE = (
     "paired",
     "pairs",
     "percentiles",
+    "plain_usage",
     "pricing",
     "receipts",
     "report",

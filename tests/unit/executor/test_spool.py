@@ -112,6 +112,21 @@ async def test_a_segment_goes_once_all_its_calls_are_acknowledged(tmp_path: Path
     assert len(segments_in(tmp_path)) < kept
 
 
+async def test_an_idle_spool_keeps_no_old_streams(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for cell in range(10):
+        number = spool.open(dispatch(cell), NONE)
+        spool.append(number, bytes(100_000))
+        spool.flush()
+        spool.acknowledged(number)
+    spool.flush()
+    assert sum(path.stat().st_size for path in segments_in(tmp_path)) < 400_000
+    number = spool.open(dispatch(99), NONE)
+    spool.flush()
+    killed(spool)
+    assert [call.dispatch.key.cell for call in Spool(tmp_path).left_over()] == [99]
+
+
 def test_one_process_at_a_time_has_the_folder(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     with pytest.raises(Conflict, match="another executor"):

@@ -53,3 +53,31 @@ async def test_a_full_disk_inside_one_job_is_told_as_such(tmp_path: Path) -> Non
         await writer.run(lambda connection: connection.exec_driver_sql("INSERT INTO t VALUES (zeroblob(100000))"))
     writer.close()
     engine.dispose()
+
+
+async def test_shared_work_runs_once_for_all_that_wait_and_a_failing_item_fails_alone(engine: sa.Engine) -> None:
+    batches: list[list[int]] = []
+
+    def work(connection: Connection, numbers: list[int]) -> list[int]:
+        batches.append(list(numbers))
+        for number in numbers:
+            connection.execute(items.insert().values(id=number))
+        if 7 in numbers:
+            raise Conflict("NO", "refused after its insert")
+        return [number * 2 for number in numbers]
+
+    writer = db.GroupWriter(engine)
+    shared = [writer.run_shared(work, number) for number in range(20)]
+    results = await asyncio.gather(*shared[:10], writer.run(insert(100)), *shared[10:], return_exceptions=True)
+    more = await asyncio.gather(*[writer.run_shared(work, number) for number in range(20, 40)])
+    writer.close()
+    assert isinstance(results[7], Conflict)
+    assert [one for one in results if not isinstance(one, Conflict)] == [
+        *[n * 2 for n in range(10) if n != 7],
+        100,
+        *[n * 2 for n in range(10, 20)],
+    ]
+    assert more == [n * 2 for n in range(20, 40)]
+    stored = db.Reader(engine).run_now(lambda c: [row[0] for row in c.execute(sa.select(items.c.id).order_by(items.c.id))])
+    assert stored == [*[n for n in range(40) if n != 7], 100]
+    assert max(len(batch) for batch in batches) > 1

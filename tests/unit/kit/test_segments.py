@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -47,4 +50,34 @@ def test_an_abandoned_segment_is_left_and_the_next_frame_begins_another(tmp_path
     second = writer.append(b"two")
     writer.close()
     assert first.segment != second.segment
+    assert read_frame(tmp_path, second) == b"two"
+
+
+def test_frames_that_were_queued_lie_where_it_was_said_once_they_are_flushed(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path, segment_bytes=1000)
+    frames = [bytes([n]) * (n * 30) for n in range(1, 20)]
+    first = writer.append(b"before")
+    places = [writer.queue(frame, hashlib.sha256(frame).digest()) for frame in frames]
+    writer.flush()
+    assert [read_frame(tmp_path, place) for place in (first, *places)] == [b"before", *frames]
+    writer.close()
+
+
+def test_a_failed_flush_leaves_the_segment_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = SegmentWriter(tmp_path)
+    first = writer.append(b"one")
+    writer.queue(b"lost", hashlib.sha256(b"lost").digest())
+    real = os.pwrite
+
+    def full(file: int, data: bytes, offset: int) -> int:
+        real(file, bytes(data)[:5], offset)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        writer.flush()
+    monkeypatch.undo()
+    second = writer.append(b"two")
+    writer.close()
+    assert [data for _, data in scan(tmp_path / first.segment)] == [b"one", b"two"]
     assert read_frame(tmp_path, second) == b"two"

@@ -33,15 +33,6 @@ export class ApiError extends Error {
   get facts(): Readonly<Record<string, string>> {
     return (this.body.facts as Record<string, string> | undefined) ?? {}
   }
-
-  /**
-   * Whether the service said that nothing was dispatched, or refused before it could. Only this settles a
-   * submission whose answer was lost: anything else may have started a run.
-   */
-  get provesNothingStarted(): boolean {
-    if (this.body.dispatch_started === false) return true
-    return this.trouble === 'refused' && this.status >= 400 && this.status < 500 && this.status !== 408
-  }
 }
 
 /** The message to show for anything thrown. */

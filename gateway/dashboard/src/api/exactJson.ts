@@ -1,3 +1,5 @@
+import { randomId } from './random'
+
 // JSON with whole numbers of any size. A double holds integers up to 2^53 - 1 only; larger ones become `bigint`, so that
 // what is shown, summed and sent back is what the service said.
 
@@ -12,7 +14,7 @@ const WHOLE = /^-?\d+$/
 export function parseExact(text: string): unknown {
   if (!LONG_NUMBER.test(text)) return JSON.parse(text)
   // A fresh mark for each text: no string in it can be taken for a number of ours.
-  const mark = `${crypto.randomUUID()}:`
+  const mark = `${randomId()}:`
   const marked = text.replace(TOKENS, (token) =>
     WHOLE.test(token) && !Number.isSafeInteger(Number(token)) ? `"${mark}${token}"` : token,
   )
@@ -23,7 +25,7 @@ export function parseExact(text: string): unknown {
 
 /** `value` as JSON text; `bigint`s are written as the numbers they are. */
 export function stringifyExact(value: unknown, indent?: number): string {
-  const mark = `${crypto.randomUUID()}:`
+  const mark = `${randomId()}:`
   let big = false
   const text = JSON.stringify(
     value,

@@ -431,42 +431,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/sr-bench/v1/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Says who is signed in and what they may do. Answers without a token. */
-        get: operations["session"];
-        put?: never;
-        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
-        post: operations["sign_in"];
-        /** Signs a browser out. */
-        delete: operations["sign_out"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/sr-bench/v1/runs/{run_id}/routing": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
-        get: operations["routing"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/sr-bench/v1/comparisons": {
         parameters: {
             query?: never;
@@ -631,6 +595,42 @@ export interface paths {
         put?: never;
         /** Says what a manifest could show and what it would cost, by profile, before anything is spent. */
         post: operations["power"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who is signed in and what they may do. Answers without a token. */
+        get: operations["session"];
+        put?: never;
+        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
+        post: operations["sign_in"];
+        /** Signs a browser out. */
+        delete: operations["sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/routing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
+        get: operations["routing"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1481,6 +1481,10 @@ export interface components {
             next_cursor: number | null;
             /** @description The page size used. */
             limit: number;
+            /** @description Cases by stratum, of the benchmark asked for, whatever else narrows the list. */
+            categories: {
+                [key: string]: number;
+            };
         };
         Manifest: {
             /** @description The protocol, `sr-bench-1.0`. */
@@ -2593,6 +2597,8 @@ export interface operations {
                 category?: string;
                 /** @description Only cases whose text holds this. */
                 q?: string;
+                /** @description Only the case with this id. */
+                case_id?: string;
             };
             header?: never;
             path: {
@@ -2793,7 +2799,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -2887,7 +2893,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @description The manifest, or a frozen plan's. */
-                    manifest: Record<string, never>;
+                    manifest: Record<string, unknown>;
                     /** @description 1 to 200 characters; required. */
                     idempotency_key?: string;
                 };
@@ -2956,7 +2962,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3388,157 +3394,6 @@ export interface operations {
             };
         };
     };
-    session: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    sign_in: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    token: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    sign_out: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    routing: {
-        parameters: {
-            query?: {
-                /** @description Only this target. */
-                target_id?: string;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RoutingFlow"];
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
     compare: {
         parameters: {
             query?: never;
@@ -3726,7 +3581,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3761,7 +3616,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3796,7 +3651,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3831,7 +3686,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -3902,7 +3757,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @description The manifest, from outside. */
-                    manifest: Record<string, never>;
+                    manifest: Record<string, unknown>;
                     /** @description Share of the cases on which two targets disagree, above 0 and at most 1; absent means 0.15. */
                     discordance?: number | null;
                     /** @description Chance to establish the detectable difference, above 0.5 and below 1; absent means 0.8. */
@@ -3922,6 +3777,157 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PowerEstimate"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    routing: {
+        parameters: {
+            query?: {
+                /** @description Only this target. */
+                target_id?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingFlow"];
                 };
             };
             /** @description The request failed. */

@@ -28,7 +28,7 @@ export function gridsIn(value: unknown): Grid[] | null {
 export function GridView({ grid, title }: { grid: Grid; title: string }) {
   const t = useTexts(messages)
   const columns = grid[0]?.length ?? 0
-  const size = Math.max(6, Math.min(18, Math.floor(260 / Math.max(columns, grid.length))))
+  const size = Math.max(6, Math.min(18, Math.floor(210 / Math.max(columns, grid.length))))
   return (
     <figure className="grid-figure">
       <figcaption>{title}</figcaption>

@@ -1,0 +1,73 @@
+"""The columns of a report are kept in memory, and are at every moment what a fresh start would read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from srbench.v1 import accounting_service_pb2 as pb
+from srbench_accounting.columns import Labels
+from srbench_accounting.loading import ColumnLoader
+
+RUN = "run-0123456789abcdef0123"
+UNKNOWN_END = {"status": pb.CALL_STATUS_SENT_UNKNOWN, "reason": "executor_lost", "cost": None}
+
+
+def plain(table: Any) -> dict[str, list[Any]]:
+    """Columns as lists, texts spelled out."""
+    found: dict[str, list[Any]] = {}
+    for name in table.__slots__:
+        column = getattr(table, name)
+        if isinstance(column, Labels):
+            found[name] = [column.vocabulary[code] if code >= 0 else None for code in column.codes]
+        else:
+            found[name] = np.nan_to_num(column, nan=-7.0).tolist()
+    return found
+
+
+async def kept_and_fresh(service: Any) -> tuple[Any, Any]:
+    """What the service's next report is made from, and what a loader that has seen nothing reads."""
+    await service.gateway.GetReport(pb.GetReportRequest(run_id=RUN))
+    kept = plain(service.deriving.outcomes), plain(service.deriving.calls)
+    run = service.store.registry.known(RUN)
+    fresh = ColumnLoader(service.store.engine.dialect, service.store.vocabulary, service.store.corrections)
+    outcomes, calls = await service.store.reader.run(lambda connection: fresh.load(connection, run.run_no, 1000.0))
+    return kept, (plain(outcomes), plain(calls))
+
+
+async def test_a_report_after_any_facts_is_that_of_a_fresh_start(
+    service: Any, planner: Any, writer: Any, facts: Any
+) -> None:
+    planner.contexts[RUN].limits.max_cost_picodollars = 10**9
+    choose = random.Random(7)
+    opened: list[int] = []
+    unknown: list[int] = []
+    for cell in range(60):
+        batch = [facts.dispatch(cell)]
+        opened.append(cell)
+        while len(opened) > 3 and choose.random() < 0.6:
+            ended = opened.pop(choose.randrange(len(opened)))
+            lost = choose.random() < 0.3
+            batch += facts.settle(ended, **(UNKNOWN_END if lost else {"response_model": f"m{ended % 3}"}))
+            unknown += [ended] if lost else []
+            batch += [] if lost else [facts.outcome(ended, correct=ended % 2 == 0)]
+        if len(unknown) > 2 and choose.random() < 0.4:
+            batch += facts.settle(unknown.pop(0), cost=5, finish_reason="length")
+        assert await writer.reasons(*batch) == [""] * len(batch)
+        if choose.random() < 0.5:
+            kept, fresh = await kept_and_fresh(service)
+            assert kept == fresh
+    kept, fresh = await kept_and_fresh(service)
+    assert kept == fresh
+    assert set(kept[1]["end"]) == {1, 2, 5}
+
+
+async def test_what_a_report_was_made_from_stays_as_it_was(service: Any, writer: Any, facts: Any) -> None:
+    await writer.send(facts.dispatch(0), facts.dispatch(1))
+    await service.gateway.GetReport(pb.GetReportRequest(run_id=RUN))
+    before = service.deriving.calls
+    await writer.send(*facts.settle(0), facts.dispatch(2))
+    await service.gateway.GetReport(pb.GetReportRequest(run_id=RUN))
+    assert before.end.tolist() == [1, 1]
+    assert service.deriving.calls.end.tolist() == [2, 1, 1]
