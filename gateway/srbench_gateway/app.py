@@ -11,7 +11,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srbench_gateway import answers, comparison_routes, openapi, planning_routes, routing_routes, run_routes, session_routes
+from srbench_gateway import (
+    answers,
+    comparison_routes,
+    openapi,
+    planning_routes,
+    recovery_routes,
+    routing_routes,
+    run_routes,
+    session_routes,
+)
 from srbench_gateway.auth import Gate, check_role
 from srbench_gateway.backends import Backends
 from srbench_gateway.bodies import Bounds, read_message
@@ -27,6 +36,7 @@ TABLE = Table(
         *comparison_routes.ROUTES,
         *session_routes.ROUTES,
         *routing_routes.ROUTES,
+        *recovery_routes.ROUTES,
     ]
 )
 SIGNED_OUT = Actor(id="", role="read")
