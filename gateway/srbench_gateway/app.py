@@ -18,6 +18,7 @@ from srbench_gateway import (
     openapi,
     planning_routes,
     recovery_routes,
+    routing_routes,
     run_routes,
     session_routes,
 )
@@ -37,6 +38,7 @@ TABLE = Table(
         *recovery_routes.ROUTES,
         *loop_routes.ROUTES,
         *session_routes.ROUTES,
+        *routing_routes.ROUTES,
     ]
 )
 SIGNED_OUT = Actor(id="", role="read")

@@ -11,7 +11,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, target_pb2
+from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, routing_flow_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_kit.jsonview import enum_name, json_name
@@ -52,6 +52,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     accounting.Spend,
     recovery.RecoveryPlan,
     report_pb2.Report,
+    routing_flow_pb2.RoutingFlow,
     target_pb2.Target,
     comparison_pb2.ComparisonReport,
     comparison_pb2.ComparePairsResponse,

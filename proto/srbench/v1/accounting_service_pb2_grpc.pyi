@@ -8,6 +8,7 @@ from grpc import aio as _aio
 from srbench.v1 import accounting_service_pb2 as _accounting_service_pb2
 from srbench.v1 import comparison_pb2 as _comparison_pb2
 from srbench.v1 import report_pb2 as _report_pb2
+from srbench.v1 import routing_flow_pb2 as _routing_flow_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -109,6 +110,10 @@ class AccountingServiceStub:
     """Lists the corrections of a run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
+    GetRoutingFlow: _grpc.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]
+    """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+    """
 
 @_typing.type_check_only
 class AccountingServiceAsyncStub(AccountingServiceStub):
@@ -188,6 +193,10 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     ListCorrections: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ListCorrectionsRequest, _comparison_pb2.ListCorrectionsResponse]  # type: ignore[assignment]
     """Lists the corrections of a run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    GetRoutingFlow: _aio.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]  # type: ignore[assignment]
+    """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
     """
 
 class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -367,6 +376,16 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_comparison_pb2.ListCorrectionsResponse, _abc.Awaitable[_comparison_pb2.ListCorrectionsResponse]]:
         """Lists the corrections of a run.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRoutingFlow(
+        self,
+        request: _routing_flow_pb2.GetRoutingFlowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_routing_flow_pb2.RoutingFlow, _abc.Awaitable[_routing_flow_pb2.RoutingFlow]]:
+        """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
         """
 
 def add_AccountingServiceServicer_to_server(servicer: AccountingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import plan_pb2, report_pb2
+from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
@@ -72,6 +72,21 @@ def merged_report(store: Store, connection: Connection, lineage: LineageRuns, ca
     """The report of a run together with its recoveries."""
     loaded = [load_run(store, connection, run, planner_run) for run, planner_run in lineage]
     return store.deriving.merged_report(loaded, cases.cases)
+
+
+def routing_flow(
+    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, target_id: str
+) -> routing_flow_pb2.RoutingFlow:
+    """Where a run's questions went. Raises: `NotFound` (`NO_SUCH_TARGET`)."""
+    # NumPy takes longer to import than the service may take to start.
+    from srbench_accounting import routing_flow_convert
+
+    ids = [target.id for target in run.context.targets]
+    if target_id and target_id not in ids:
+        raise NotFound("NO_SUCH_TARGET", f"run {run.run_id} has no target {target_id!r}", target_id=target_id)
+    outcomes, calls = store.loader.load(connection, run.run_no, 0.0)
+    wanted = ids.index(target_id) if target_id else None
+    return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:

@@ -16,7 +16,7 @@ from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import comparison_pb2 as comparison
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
-from srbench.v1 import plan_pb2, power_pb2, report_pb2
+from srbench.v1 import plan_pb2, power_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import recovery_service_pb2 as recovery
@@ -369,6 +369,12 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         found.benchmarks.add(id="s", benchmark="arc-agi-2", target_id="s", total=2)
         found.provenance.target_profiles.add(id="s", model="m", kind="single")
         found.provenance.adapter_versions["arc-agi-2"] = "sr-bench-1.0"
+        return found
+
+    async def GetRoutingFlow(self, request: Any, context: Any) -> routing_flow_pb2.RoutingFlow:
+        self._enter(request, context)
+        found = routing_flow_pb2.RoutingFlow(run_id=request.run_id, cell_count=2)
+        found.rows.add(target_id="s", benchmark="arc-agi-2", outcome="pending", cell_count=2)
         return found
 
     async def ListOutcomes(self, request: Any, context: Any) -> accounting.ListOutcomesResponse:

@@ -65,6 +65,22 @@ export function remove<S extends PathOf<'delete'> & string>(path: S, options: Op
   return send('DELETE', path, options) as Promise<Answer<S, 'delete'>>
 }
 
+/** Asks for a file with an empty body. Throws `ApiError` as every request does. */
+export async function postFile(path: string, deadlineMs = 600_000): Promise<Blob> {
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (csrfToken) headers['x-csrf-token'] = csrfToken
+  let response: Response
+  let file: Blob
+  try {
+    response = await fetch(PREFIX + path, { method: 'POST', headers, body: '{}', signal: AbortSignal.timeout(deadlineMs), credentials: 'same-origin', redirect: 'error' })
+    file = await response.blob()
+  } catch {
+    throw new ApiError('unreachable', 'The service cannot be reached.')
+  }
+  if (!response.ok) read(response, await file.text())
+  return file
+}
+
 /** The address of a path with its parameters, for links and event sources. */
 export function address(path: string, params: Record<string, unknown> = {}, query: Record<string, unknown> = {}): string {
   const filled = path.replace(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(String(params[name])))

@@ -465,6 +465,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/comparisons/pairs/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All questions of a comparison as a file, without texts: CSV, JSON or Parquet. */
+        get: operations["pairs_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/comparison-options": {
         parameters: {
             query?: never;
@@ -598,6 +615,91 @@ export interface paths {
         post: operations["sign_in"];
         /** Signs a browser out. */
         delete: operations["sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/routing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
+        get: operations["routing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/recover-plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Says which cells of a run that has ended can be tried again, and why the others cannot. Sends nothing. */
+        post: operations["recover_plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts a child run of reviewed cells. The same key with the same request gives the child that exists. */
+        post: operations["recover"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists a run and every recovery of it, oldest first. */
+        get: operations["lineage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/calls/{call_id}/settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Records what an operator learned of a call whose cost is unknown. Nothing is overwritten. */
+        post: operations["settle"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -768,6 +870,8 @@ export interface components {
             tool_calls: unknown;
             /** @description Position in the order of dispatch. */
             sequence: number;
+            /** @description What an operator settled of it; absent when nobody did. The receipt's own fields stay as they came. */
+            settlement: components["schemas"]["CallSettlement"] | null;
         };
         /** @description What one call is doing now. */
         CallActivity: {
@@ -896,6 +1000,38 @@ export interface components {
             request_sha256: string;
             /** @description Position in the order of dispatch. */
             sequence: number;
+            /** @description What an operator settled of it; absent when nobody did. The receipt's own fields stay as they came. */
+            settlement: components["schemas"]["CallSettlement"] | null;
+        };
+        /** @description What an operator learned of a call whose end, or whose cost, nobody saw. */
+        CallSettlement: {
+            /**
+             * @description What the operator says.
+             * @enum {string|null}
+             */
+            verdict: "happened" | "did_not_happen" | "still_unknown" | null;
+            /** @description When it was recorded. */
+            created_at: number | null;
+            /** @description Who said it. */
+            actor: string;
+            /** @description Where the operator has it from. */
+            note: string;
+            /** @description The usage object as given; null when none was. */
+            raw_usage: unknown;
+            /** @description The four buckets. */
+            usage: components["schemas"]["TokenUsage"] | null;
+            /** @description The cost that follows, in picodollars; absent when unknown. 0 for a call that did not happen. */
+            cost_usd: number | null;
+            /** @description The cost with every prompt token at the fresh price, in picodollars; absent when unknown. */
+            cache_neutral_cost_usd: number | null;
+            /** @description All prompt tokens, which may be known without their split. */
+            prompt_tokens: number | null;
+            /** @description How many model calls the request made; absent when unknown. */
+            inference_call_count: number | null;
+            /** @description The model that answered, as given; empty when none was. */
+            model: string;
+            /** @description The router's receipt as given; null when none was. */
+            router_receipt: unknown;
         };
         /** @description One candidate run. */
         CandidateRun: {
@@ -945,6 +1081,8 @@ export interface components {
             id: string;
             /** @description Its status. */
             status: string;
+            /** @description How far it is. */
+            progress: components["schemas"]["Progress"] | null;
         };
         /** @description One candidate target against the strongest single model; differences are candidate less baseline. */
         Comparison: {
@@ -1101,6 +1239,8 @@ export interface components {
             verdict_rule: string;
             /** @description Model requests made for this answer: none. */
             model_requests: number;
+            /** @description The runs that were merged with their recoveries. */
+            merged_run_ids: string[];
         };
         /** @description One run as a side of a comparison. */
         ComparisonRun: {
@@ -1344,6 +1484,25 @@ export interface components {
             /** @description A sentence for people, naming the first difference of its kind. */
             message: string;
         };
+        /** @description A cell that can be tried again. */
+        EligibleCell: {
+            /** @description The case. */
+            case_id: string;
+            /** @description The target. */
+            target_id: string;
+            /** @description `failed`, `cancelled` or `interrupted`. */
+            state: string;
+            /** @description Stable reason of that state. */
+            reason: string;
+            /** @description Calls that were, or may have been, accepted. */
+            call_count: number;
+            /** @description Their known cost, in picodollars. */
+            known_spend_usd: number;
+            /** @description Whether that is all of it. */
+            spend_complete: boolean;
+            /** @description Upper bound of what they cost: known cost plus the reservations of the calls whose cost is unknown, in picodollars; absent when one of those has no reservation. */
+            spend_upper_usd: number | null;
+        };
         /** @description Why a request failed: a sentence, and a stable reason (`code` is the same in small letters). */
         Error: {
             error: string;
@@ -1355,6 +1514,15 @@ export interface components {
             error_id?: string;
             dispatch_started?: boolean;
             model_requests?: number;
+        };
+        /** @description A cell that cannot be tried again. */
+        ExcludedCell: {
+            /** @description The case. */
+            case_id: string;
+            /** @description The target. */
+            target_id: string;
+            /** @description Why: `completed_evidence_is_preserved`, `already_claimed_by_child_attempt`, `ambiguous_dispatch_requires_reconciliation`, `ambiguous_saved_result_requires_reconciliation`, `already_dispatched_requires_explicit_new_attempt`, `never_dispatched_use_undispatched_mode` or `unfinished_or_unknown_accounting_requires_reconciliation`. */
+            reason: string;
         };
         /** @description What an export was made from. */
         Export: {
@@ -1933,6 +2101,57 @@ export interface components {
             /** @description Cells whose end is unknown; part of `failed`. */
             interrupted: number;
         };
+        /** @description How many cells there are of each kind. */
+        RecoveryCounts: {
+            /** @description Planned cells of the parent. */
+            total: number;
+            /** @description Cells that can be tried again. */
+            eligible: number;
+            /** @description Cells that cannot. */
+            excluded: number;
+            /** @description Those by reason. */
+            excluded_by_reason: {
+                [key: string]: number;
+            };
+        };
+        /** @description The parent of a recovery. */
+        RecoveryParent: {
+            /** @description Its status. */
+            status: string;
+            /** @description How far it came. */
+            progress: components["schemas"]["Progress"] | null;
+            /** @description Known cost of its calls, in picodollars. */
+            known_spend_usd: number;
+            /** @description Whether that is all of it. */
+            spend_complete: boolean;
+            /** @description Upper bound of its spend: known cost plus what stays reserved, in picodollars. */
+            spend_upper_usd: number;
+            /** @description Its frozen plan. */
+            plan_sha256: string;
+        };
+        /** @description What can be tried again, to be reviewed before it is. */
+        RecoveryPlan: {
+            /** @description The parent. */
+            parent_run_id: string;
+            /** @description The mode. */
+            mode: string;
+            /** @description Cells that can be tried again, in dispatch order. */
+            eligible_cells: components["schemas"]["EligibleCell"][];
+            /** @description All other cells, in dispatch order. */
+            excluded: components["schemas"]["ExcludedCell"][];
+            /** @description How many of each. */
+            counts: components["schemas"]["RecoveryCounts"] | null;
+            /** @description The parent as it stands. */
+            parent: components["schemas"]["RecoveryParent"] | null;
+            /** @description Budget of the child run, in picodollars; absent when the policy enforces none. */
+            new_attempt_budget_usd: number | null;
+            /** @description Whether `RecoverRun` asks for `acknowledge_new_attempt`. */
+            requires_new_attempt_acknowledgment: boolean;
+            /** @description What the child run would be, in words. */
+            scope: string;
+            /** @description Digest of parent, mode, eligible and excluded cells; `RecoverRun` compares it. */
+            plan_sha256: string;
+        };
         /** @description One result, graded again. */
         RegradedResult: {
             /** @description The case. */
@@ -2031,7 +2250,7 @@ export interface components {
             cost_policy: string;
             /** @description What first went wrong; absent when nothing did. */
             failure: components["schemas"]["ReportFailure"] | null;
-            /** @description Recovery facts; null unless the run is a recovery. */
+            /** @description Recovery facts; null unless the run is a recovery, or the report is merged with its recoveries (`merged` is true then). */
             recovery: unknown;
             /** @description Child attempts. */
             child_attempts: components["schemas"]["ChildAttempt"][];
@@ -2095,6 +2314,36 @@ export interface components {
             /** @description Upper bound of the spend: known cost plus what stays reserved, in picodollars. */
             spend_upper_usd: number | null;
         };
+        /** @description Where a run's questions went and how they ended, counted over all planned cells. */
+        RoutingFlow: {
+            /** @description The run. */
+            run_id: string;
+            /** @description The planned cells counted. */
+            cell_count: number;
+            /** @description The counts; they add up to `cell_count`. By target, benchmark, stratum, decision, model and outcome. */
+            rows: components["schemas"]["RoutingFlowRow"][];
+        };
+        /** @description Cells that went the same way. */
+        RoutingFlowRow: {
+            /** @description The target. */
+            target_id: string;
+            /** @description The benchmark. */
+            benchmark: string;
+            /** @description The stratum of the benchmark, such as a category; empty when the cases have none. */
+            stratum: string | null;
+            /** @description The router's last decision; empty when there is none. */
+            decision: string | null;
+            /** @description The model that answered last; empty when nothing was sent, or when nobody said. */
+            model: string | null;
+            /** @description `right`, `wrong`, `ungraded`, `failed`, `cancelled`, `sent_unknown` or `pending`. */
+            outcome: string;
+            /** @description The cells. */
+            cell_count: number;
+            /** @description Known cost of their subject calls, in picodollars. */
+            known_cost_usd: number;
+            /** @description Subject calls whose cost is unknown. */
+            unknown_cost_count: number;
+        };
         /** @description A run. */
         Run: {
             /** @description Its id, `run-` and 20 hex digits; sorts by time. */
@@ -2117,6 +2366,10 @@ export interface components {
             idempotency_key: string;
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
+            /** @description The run whose cells this one tries again; empty unless it is a recovery. */
+            parent_run_id: string | null;
+            /** @description The runs that try cells of this one again, oldest first; empty in lists. */
+            child_run_ids: string[];
             plan_sha256: string;
             manifest: components["schemas"]["Manifest"];
         };
@@ -2157,6 +2410,10 @@ export interface components {
             idempotency_key: string;
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
+            /** @description The run whose cells this one tries again; empty unless it is a recovery. */
+            parent_run_id: string | null;
+            /** @description The runs that try cells of this one again, oldest first; empty in lists. */
+            child_run_ids: string[];
             plan_sha256: string;
             manifest: components["schemas"]["ManifestSummary"];
             /** @constant */
@@ -3197,7 +3454,10 @@ export interface operations {
     };
     report: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Merge the run with its recoveries. */
+                lineage?: boolean;
+            };
             header?: never;
             path: {
                 run_id: string;
@@ -3348,6 +3608,8 @@ export interface operations {
                     margin?: number | null;
                     /** @description Leave out the null routers and the regret. */
                     figures_only?: boolean;
+                    /** @description Merge each run with its recoveries, as `GetReportRequest.lineage` does. */
+                    lineage?: boolean;
                     /** @description One candidate; instead of `candidate_run_ids`. */
                     candidate_run_id?: string;
                 };
@@ -3399,6 +3661,10 @@ export interface operations {
                 after?: string;
                 /** @description Most to return. */
                 limit?: number;
+                /** @description Pairs to skip, for a jump into the middle. */
+                offset?: number;
+                /** @description Only this question. */
+                case_id?: string;
             };
             header?: never;
             path?: never;
@@ -3413,6 +3679,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PairPage"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    pairs_file: {
+        parameters: {
+            query: {
+                /** @description The run with the single models. */
+                baseline_run_id: string;
+                /** @description The run to compare with it. */
+                candidate_run_id: string;
+                /** @description A target of the baseline; without it the strongest single model. */
+                baseline_target_id?: string;
+                /** @description A target of the candidate; needed when it has several. */
+                candidate_target_id?: string;
+                /** @description The kind of file. */
+                format?: "csv" | "json" | "parquet";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             /** @description The request failed. */
@@ -3786,6 +4092,199 @@ export interface operations {
                         can_write: boolean;
                         csrf_token: string | null;
                     };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    routing: {
+        parameters: {
+            query?: {
+                /** @description Only this target. */
+                target_id?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingFlow"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    recover_plan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    mode?: "undispatched" | "failed";
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryPlan"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    recover: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    mode: "undispatched" | "failed";
+                    plan_sha256: string;
+                    cells: {
+                        case_id: string;
+                        target_id: string;
+                    }[];
+                    idempotency_key: string;
+                    acknowledge_new_attempt?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    lineage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        runs: components["schemas"]["RunRow"][];
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    settle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    as: "happened" | "did-not-happen" | "still-unknown";
+                    usage?: Record<string, unknown> | null;
+                    model?: string;
+                    router_receipt?: Record<string, unknown> | null;
+                    note?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Call"];
                 };
             };
             /** @description The request failed. */
