@@ -15,6 +15,7 @@ from srbench_cli.printing import print_error
 
 EXIT_INTERRUPTED = 130
 COMMANDS = {
+    "bundle": "bundle:bundle",
     "cancel": "runs:cancel",
     "catalog": "catalog:catalog",
     "compare": "compare:compare",
@@ -25,15 +26,20 @@ COMMANDS = {
     "export": "retrospect:export",
     "pairs": "compare:pairs",
     "plan": "plan:plan",
+    "recover": "recover:recover",
+    "recover-plan": "recover:recover_plan",
     "reconcile-usage": "retrospect:reconcile_usage",
     "regrade": "retrospect:regrade",
     "report": "report:report",
     "run": "run:run",
     "runs": "runs:runs",
     "serve": "serve:serve",
+    "settle": "settle:settle",
+    "setup": "setup:setup",
     "show": "show:show",
     "stop": "serve:stop",
     "target": "target:target",
+    "verify": "bundle:verify",
 }
 
 

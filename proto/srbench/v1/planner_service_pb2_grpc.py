@@ -6,6 +6,7 @@ import warnings
 from srbench.v1 import plan_pb2 as srbench_dot_v1_dot_plan__pb2
 from srbench.v1 import planner_service_pb2 as srbench_dot_v1_dot_planner__service__pb2
 from srbench.v1 import power_pb2 as srbench_dot_v1_dot_power__pb2
+from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -111,6 +112,16 @@ class PlannerServiceStub:
                 '/srbench.v1.PlannerService/StreamReferences',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.FromString,
+                _registered_method=True)
+        self.StreamHiddenTests = channel.unary_stream(
+                '/srbench.v1.PlannerService/StreamHiddenTests',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.FromString,
+                _registered_method=True)
+        self.InspectSetup = channel.unary_unary(
+                '/srbench.v1.PlannerService/InspectSetup',
+                request_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
                 _registered_method=True)
         self.CreateRun = channel.unary_unary(
                 '/srbench.v1.PlannerService/CreateRun',
@@ -278,6 +289,22 @@ class PlannerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StreamHiddenTests(self, request, context):
+        """Streams hidden tests, which lie apart from their cases, in pieces. For graders only.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_BLOB`), `DATA_LOSS` (`BLOB_DAMAGED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InspectSetup(self, request, context):
+        """Says what benchmarks need before they can run and what of it is missing. Makes no model call.
+        Errors: `INVALID_ARGUMENT` (`NO_SUCH_BENCHMARK`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateRun(self, request, context):
         """Freezes a manifest and starts it. The same key with the same manifest returns the run that exists.
         Errors: `FAILED_PRECONDITION` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`), and those of `FreezePlan`.
@@ -427,6 +454,16 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     servicer.StreamReferences,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.SerializeToString,
+            ),
+            'StreamHiddenTests': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamHiddenTests,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.SerializeToString,
+            ),
+            'InspectSetup': grpc.unary_unary_rpc_method_handler(
+                    servicer.InspectSetup,
+                    request_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.SerializeToString,
             ),
             'CreateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateRun,
@@ -880,6 +917,60 @@ class PlannerService:
             '/srbench.v1.PlannerService/StreamReferences',
             srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamHiddenTests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/srbench.v1.PlannerService/StreamHiddenTests',
+            srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InspectSetup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/InspectSetup',
+            srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+            srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
             options,
             channel_credentials,
             insecure,

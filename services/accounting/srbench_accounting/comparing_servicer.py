@@ -60,17 +60,19 @@ class ComparingServicer:
     async def CompareRuns(self, request: pb.CompareRunsRequest, context: Context) -> pb.ComparisonReport:
         margin = request.margin if request.HasField("margin") else None
         check_request(request.baseline_run_id, request.candidate_run_ids, margin)
-        baseline, *candidates = [
-            await self._sides.side(run_id) for run_id in (request.baseline_run_id, *request.candidate_run_ids)
-        ]
+        load = self._sides.merged if request.lineage else self._sides.side
+        baseline, *candidates = [await load(run_id) for run_id in (request.baseline_run_id, *request.candidate_run_ids)]
         for candidate in candidates:
             await self._check(baseline, candidate)
 
         def work() -> pb.ComparisonReport:
             sides = [candidate.figures for candidate in candidates]
-            return comparison_convert.comparison(
+            made = comparison_convert.comparison(
                 compare_all(baseline.figures, sides, margin, figures_only=request.figures_only)
             )
+            every = (baseline.figures, *sides)
+            made.merged_run_ids.extend(side.report.facts.run_id for side in every if side.report.facts.merged)
+            return made
 
         return await asyncio.to_thread(work)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +16,7 @@ from srbench_kit.errors import InvalidInput
 
 from srbench_accounting import checking, evidence, views
 from srbench_accounting.client import GraderClient, PlannerClient
+from srbench_accounting.lineage_runs import lineage_runs
 from srbench_accounting.recording import FactStream
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
@@ -106,11 +106,10 @@ class Accounting(rpc.AccountingServiceServicer):
 
     async def GetReport(self, request: pb.GetReportRequest, context: Context) -> report_pb2.Report:
         store = self._store
-        planner_run, run = await asyncio.gather(
-            store.registry.planner_run(request.run_id), store.registry.run(request.run_id)
-        )
-        cases = await store.registry.cases(run)
-        return await store.reader.run(lambda connection: views.report(store, connection, run, planner_run, cases))
+        lineage = await lineage_runs(store, request.run_id)
+        cases = await store.registry.cases(lineage[0][0])
+        read = views.merged_report if request.lineage else views.report
+        return await store.reader.run(lambda connection: read(store, connection, lineage, cases))
 
     async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
         run, cases = await self._run_with_cases(request.run_id)

@@ -54,7 +54,7 @@ def of_grade(grade: grader_pb.Grade) -> Verdict:
     """The verdict that a grade gives."""
     if grade.failure_reason:
         message = grade.failure_message or f"the answer could not be graded: {grade.failure_reason}"
-        return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="grading_failed", message=message)
+        return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="grading_failed", message=message, grade=grade)
     return Verdict(state=queue_pb.CELL_STATE_DONE, grade=grade)
 
 

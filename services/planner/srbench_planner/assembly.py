@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy.engine import Engine
 from srbench_kit import settings
@@ -20,6 +21,8 @@ from srbench_planner.journal import Journal
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks, CaseFiles
 from srbench_planner.queue_servicer import WorkQueueServicer
+from srbench_planner.recoveries import Ledger, Recoveries
+from srbench_planner.recovery_servicer import RecoveryServicer
 from srbench_planner.runs import Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
@@ -55,6 +58,7 @@ class PlanService:
     scheduler: Scheduler
     executors: Executors
     work_queue: WorkQueueServicer
+    recoveries: RecoveryServicer
     lease_s: float
     restored: list[ActiveRun]
 
@@ -75,7 +79,11 @@ class PlanService:
         self.engine.dispose()
 
 
-def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Facts) -> PlanService:
+class Accounting(Facts, Ledger, Protocol):
+    """All that the planner asks of accounting."""
+
+
+def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Accounting) -> PlanService:
     """The parts over the store in `folder`."""
     engine = store.open_store(settings.database_url("planner", folder))
     writer, reader = GroupWriter(engine), Reader(engine)
@@ -84,18 +92,20 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Fact
     plans = Plans(writer, reader, folder / "blobs", benchmarks, files)
     runs = Runs(writer, reader, journal, plans, scheduler)
     executors = Executors(writer, reader)
+    freezer, registry = Freezer(benchmarks, files), TargetRegistry(folder)
     lease_s = lease_duration_s()
     return PlanService(
         engine=engine,
         writer=writer,
         reader=reader,
-        registry=TargetRegistry(folder),
-        freezer=Freezer(benchmarks, files),
+        registry=registry,
+        freezer=freezer,
         plans=plans,
         runs=runs,
         scheduler=scheduler,
         executors=executors,
         work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s),
+        recoveries=RecoveryServicer(Recoveries(runs, plans, freezer, facts), registry),
         lease_s=lease_s,
         restored=[],
     )

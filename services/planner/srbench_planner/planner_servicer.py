@@ -12,8 +12,11 @@ from srbench_planner.catalog import Catalog
 from srbench_planner.dataset_servicer import DatasetServicer
 from srbench_planner.datasets import DatasetStore
 from srbench_planner.freeze import Freezer
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.plans import Plans
+from srbench_planner.ports import Benchmarks
 from srbench_planner.preparation import PreparationJobs
+from srbench_planner.prerequisites import Grader
 from srbench_planner.runs import Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.servicer import Context, PlanServicer
@@ -21,13 +24,15 @@ from srbench_planner.target_registry import TargetRegistry
 
 PlanParts: TypeAlias = tuple[TargetRegistry, Freezer, Plans, Runs, Scheduler]
 DatasetParts: TypeAlias = tuple[Catalog, DatasetStore, PreparationJobs]
+NeedParts: TypeAlias = tuple[Benchmarks, HiddenParts, Grader]
 
 
 class PlannerServicer(PlanServicer, DatasetServicer):
     """Each half keeps its own parts; neither knows of the other's."""
 
-    def __init__(self, plans: PlanParts, datasets: DatasetParts) -> None:
-        PlanServicer.__init__(self, *plans)
+    def __init__(self, plans: PlanParts, datasets: DatasetParts, needs: NeedParts) -> None:
+        benchmarks, hidden, grader = needs
+        PlanServicer.__init__(self, *plans, benchmarks=benchmarks, hidden=hidden, grader=grader)
         DatasetServicer.__init__(self, *datasets)
         self._known = datasets[0]
 

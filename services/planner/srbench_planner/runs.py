@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,7 +18,7 @@ from srbench_kit.db import GroupWriter, Reader
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.values import fill_value
 
-from srbench_planner import convert, provenance, store
+from srbench_planner import convert, lineage_store, provenance, store
 from srbench_planner.active import ActiveRun, target_limits
 from srbench_planner.case_set import CaseSet
 from srbench_planner.cells import CellMatrix, CellState
@@ -36,13 +37,29 @@ _COUNTS = {
     CellState.CANCELLED: "cancelled_count",
     CellState.INTERRUPTED: "interrupted_count",
 }
-_JOINED = store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
+_PARENT = store.runs.alias("parent")
+_JOINED = (
+    store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
+    .outerjoin(store.recoveries, store.recoveries.c.run == store.runs.c.number)
+    .outerjoin(_PARENT, _PARENT.c.number == store.recoveries.c.parent)
+)
 # Lists never touch manifests and provenance.
 _LISTED = sa.select(
     *(column for column in store.runs.c if column.name != "provenance"),
     store.plans.c.summary,
     store.plans.c.manifest_sha256,
+    _PARENT.c.id.label("parent_id"),
 ).select_from(_JOINED)
+
+
+# Runs inside the transaction that inserts a run, with its number.
+Claim: TypeAlias = Callable[[Connection, int], None]
+
+
+def check_key(key: str) -> None:
+    """Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`) unless `key` is one."""
+    if not 1 <= len(key) <= MAX_KEY:
+        raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"idempotency_key has {len(key)} characters; expected 1 to {MAX_KEY}")
 
 
 class Runs:
@@ -57,14 +74,17 @@ class Runs:
         # Held from the insert of a run to its admission, so that a cancel in between is not lost.
         self._admission = asyncio.Lock()
 
-    async def create(self, actor: Actor, key: str, frozen: FrozenPlan) -> pb.Run:
+    async def create(self, actor: Actor, key: str, frozen: FrozenPlan, claim: Claim | None = None) -> pb.Run:
         """Starts a run of the frozen plan; the same key with the same manifest gives the run that exists.
 
-        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`).
+        Args:
+            claim: what else the transaction must do with the number of the new run, or fail.
+
+        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`), and
+        what `claim` raises.
         """
-        if not 1 <= len(key) <= MAX_KEY:
-            raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"idempotency_key has {len(key)} characters; expected 1 to {MAX_KEY}")
-        existing = await self.reader.run(lambda connection: _by_key(connection, actor.id, key))
+        check_key(key)
+        existing = await self.by_key(actor, key)
         if existing is not None:
             return self._same(existing, frozen)
         if frozen.reviewed_sha256 not in ("", frozen.plan_sha256):
@@ -78,11 +98,15 @@ class Runs:
         cases = await self._plans.cases(frozen.case_sha256)
         facts = json.dumps(await asyncio.to_thread(provenance.capture))
         async with self._admission:
-            row, fresh = await self._writer.run(lambda connection: _insert(connection, actor, key, stored, facts))
+            row, fresh = await self._writer.run(lambda connection: _insert(connection, actor, key, stored, facts, claim))
             if not fresh:
                 return self._same(row, frozen)
             self._admit(row, stored.matrix, stored.summary, cases)
         return self.message(row)
+
+    async def by_key(self, actor: Actor, key: str) -> Any:
+        """The row of the run that the actor started with `key`; `None` when there is none."""
+        return await self.reader.run(lambda connection: _by_key(connection, actor.id, key))
 
     async def get(self, actor: Actor, run_id: str, *, summary: bool = False, with_cases: bool = True) -> pb.Run:
         """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
@@ -95,6 +119,7 @@ class Runs:
                 lambda c: c.execute(sa.select(store.runs.c.provenance).where(store.runs.c.id == run_id)).scalar_one()
             )
             fill_value(message.provenance, json.loads(facts))
+            message.child_run_ids.extend(await self.reader.run(lambda c: lineage_store.child_ids(c, row.number)))
         return message
 
     async def row(self, actor: Actor | None, run_id: str) -> Any:
@@ -103,6 +128,11 @@ class Runs:
         if row is None or (actor is not None and not actor.sees_all and row.owner != actor.id):
             raise NotFound("NO_SUCH_RUN", f"there is no run {run_id!r}", run_id=run_id)
         return row
+
+    async def rows(self, numbers: Sequence[int]) -> Sequence[Any]:
+        """The rows of runs by their numbers, in rising order."""
+        query = _LISTED.where(store.runs.c.number.in_(numbers)).order_by(store.runs.c.number)
+        return await self.reader.run(lambda connection: connection.execute(query).all())
 
     async def list(self, actor: Actor, request: pb.ListRunsRequest) -> pb.ListRunsResponse:
         """Runs, newest first. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`, `BAD_FIELD`)."""
@@ -157,6 +187,7 @@ class Runs:
             counts.update({state: row._mapping[column] or 0 for state, column in _COUNTS.items()})
         message = pb.Run(id=row.id, owner=row.owner, status=status, reason=reason, error=error)
         message.idempotency_key = row.idempotency_key
+        message.parent_run_id = row.parent_id or ""
         message.create_time.CopyFrom(convert.timestamp(row.create_us))
         message.update_time.CopyFrom(convert.timestamp(update_us))
         message.progress.CopyFrom(convert.progress(plan.total, counts))
@@ -199,7 +230,9 @@ def _by_key(connection: Connection, owner: str, key: str) -> Any:
     return connection.execute(_LISTED.where(store.runs.c.owner == owner, store.runs.c.idempotency_key == key)).first()
 
 
-def _insert(connection: Connection, actor: Actor, key: str, stored: StoredPlan, facts: str) -> tuple[Any, bool]:
+def _insert(
+    connection: Connection, actor: Actor, key: str, stored: StoredPlan, facts: str, claim: Claim | None
+) -> tuple[Any, bool]:
     existing = _by_key(connection, actor.id, key)
     if existing is not None:
         return existing, False
@@ -219,6 +252,9 @@ def _insert(connection: Connection, actor: Actor, key: str, stored: StoredPlan, 
     }
     connection.execute(store.runs.insert(), values)
     row = _by_key(connection, actor.id, key)
+    if claim is not None:
+        claim(connection, row.number)
+        row = _by_key(connection, actor.id, key)
     connection.execute(store.events.insert(), event_row(row.number, "created", {"plan_sha256": plan.plan_sha256}))
     return row, True
 

@@ -108,7 +108,7 @@ async def test_a_start_without_an_answer_says_where_to_look_and_gives_its_key(
         V1 + "/runs/a%00b",
         V1 + "/runs/" + "x" * 129,
         V1 + "/experiments",
-        V1 + "/runs/run-1/regrade",
+        V1 + "/runs/run-1/degrade",
         "/api/sr-bench/v2/runs",
     ],
 )
