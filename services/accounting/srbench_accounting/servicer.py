@@ -68,12 +68,14 @@ class Accounting(rpc.AccountingServiceServicer):
     @cached_property
     def comparing(self) -> ComparingServicer:
         """Compares runs."""
+        from srbench_accounting.comparing_servicer import ComparingServicer
 
         return ComparingServicer(self._store, self._planner)
 
     @cached_property
     def retrospect(self) -> RetrospectServicer:
         """Looks back at finished runs."""
+        from srbench_accounting.retrospect_servicer import RetrospectServicer
 
         return RetrospectServicer(self._store, self._planner, self._graders)
 
