@@ -1,7 +1,7 @@
 """Grades without a service: `python -m srbench_grader.offline`, for who verifies a bundle with answers.
 
 Reads JSON lines `{"grader", "text", "reference"}` and prints for each `{"correct", "strict_format"}`; both are null where
-the grade needs more than the text, such as a judge.
+the grade needs more than the text, such as a judge or a sandbox.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def grade(row: Mapping[str, Json], graders: Mapping[str, Grader]) -> dict[str, J
     nothing: dict[str, Json] = {"correct": None, "strict_format": None}
     grader = graders.get(str(row["grader"]))
     if grader is None or grader.judge is None:
+        # A grader that runs programs needs its sandbox.
         return nothing
     given = row["reference"]
     assert isinstance(given, dict)
