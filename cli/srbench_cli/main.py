@@ -16,6 +16,7 @@ from srbench_cli.printing import print_error
 EXIT_INTERRUPTED = 130
 COMMANDS = {
     "bundle": "bundle:bundle",
+    "agreement": "agreement:agreement",
     "cancel": "runs:cancel",
     "catalog": "catalog:catalog",
     "compare": "compare:compare",
