@@ -61,7 +61,7 @@ class Stack:
             [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             env=clean_environment(),
             input=stdin,
@@ -107,7 +107,7 @@ class Stack:
             os.kill(pid, signal.SIGKILL)
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def until(condition: Callable[[], bool], timeout_s: float = 240.0) -> None:
     """Returns once `condition` holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
