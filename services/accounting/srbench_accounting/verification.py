@@ -239,7 +239,8 @@ class Verification:
         try:
             made = comparison_convert.comparison(compare_all(baseline, candidates))
         except (InvalidInput, Conflict) as error:
-            self._opened.problems.append((files.COMPARISON, f"these runs cannot be compared: {error.message}"))
+            row: dict[str, Json] = {"name": "comparison", "recorded": "a comparison", "derived": f"none: {error.message}"}
+            self.comparison = [row | {"equal": False, "rests_on": RECORD}]
             return
         sides = (baseline, *candidates)
         made.merged_run_ids.extend(side.report.facts.run_id for side in sides if side.report.facts.merged)
