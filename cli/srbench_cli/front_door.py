@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 import grpc
 from srbench.v1.accounting_service_pb2_grpc import AccountingServiceStub
+from srbench.v1.ledger_service_pb2_grpc import LedgerServiceStub
 from srbench.v1.planner_service_pb2_grpc import PlannerServiceStub
+from srbench.v1.recovery_service_pb2_grpc import RecoveryServiceStub
 from srbench_kit import settings, wire
 from srbench_kit.errors import Conflict, SrBenchError, Unreachable
 from srbench_kit.hosts import is_loopback
@@ -66,6 +68,16 @@ class FrontDoor:
     def accounting(self) -> AccountingServiceStub:
         """Accounting's methods."""
         return AccountingServiceStub(self._connected())
+
+    @property
+    def recovery(self) -> RecoveryServiceStub:
+        """The planner's methods for recoveries."""
+        return RecoveryServiceStub(self._connected())
+
+    @property
+    def ledger(self) -> LedgerServiceStub:
+        """Accounting's methods for its whole ledger."""
+        return LedgerServiceStub(self._connected())
 
     def call(
         self,

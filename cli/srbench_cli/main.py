@@ -15,6 +15,7 @@ from srbench_cli.printing import print_error
 
 EXIT_INTERRUPTED = 130
 COMMANDS = {
+    "bundle": "bundle:bundle",
     "cancel": "runs:cancel",
     "candidate-plan": "candidate_plan:candidate_plan",
     "catalog": "catalog:catalog",
@@ -29,6 +30,8 @@ COMMANDS = {
     "plan": "plan:plan",
     "preview": "preview:preview",
     "recipes": "recipes:recipes",
+    "recover": "recover:recover",
+    "recover-plan": "recover:recover_plan",
     "reconcile-usage": "retrospect:reconcile_usage",
     "regrade": "retrospect:regrade",
     "replay": "replay:replay",
@@ -37,9 +40,12 @@ COMMANDS = {
     "run": "run:run",
     "runs": "runs:runs",
     "serve": "serve:serve",
+    "settle": "settle:settle",
+    "setup": "setup:setup",
     "show": "show:show",
     "stop": "serve:stop",
     "target": "target:target",
+    "verify": "bundle:verify",
 }
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from rich.console import Group, RenderableType
 from rich.text import Text
 from srbench.v1 import report_pb2 as pb
+from srbench_kit.values import object_of
 
 from srbench_cli import figures, loop_tables
 from srbench_cli.tables import cell, pairs, table
@@ -26,7 +27,7 @@ def report(found: pb.Report) -> RenderableType:
     routers = _of_kind(found, "mom")
     rows = found.summary.targets
     parts: list[RenderableType] = [
-        pairs([("run", found.run_id), ("status", found.status), ("mode", f"{found.mode}, {found.cost_policy}")]),
+        pairs(_heading(found)),
         Text(),
         table(
             _QUALITY, [_quality_row(row, row.id in routers) for row in rows], right=("accuracy", "macro", "cost", "failed")
@@ -44,6 +45,19 @@ def report(found: pb.Report) -> RenderableType:
     parts += [cell(sentence) for sentence in sentences(found)]
     parts += [cell(sentence, "yellow") for sentence in reservations(found)]
     return Group(*parts)
+
+
+def _heading(found: pb.Report) -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = [
+        ("run", found.run_id),
+        ("status", found.status),
+        ("mode", f"{found.mode}, {found.cost_policy}"),
+    ]
+    if found.child_attempts:
+        merged = object_of(found.recovery).get("merged") is True
+        named = ", ".join(f"{child.id} ({child.status})" for child in found.child_attempts)
+        rows.append(("merged with" if merged else "recovered by", named))
+    return rows
 
 
 def _of_kind(found: pb.Report, kind: str) -> frozenset[str]:
@@ -92,7 +106,10 @@ def reservations(found: pb.Report) -> Iterable[str]:
     for row in found.summary.targets:
         if not row.HasField("cost_picodollars"):
             known = f"; {figures.usd(row.known_cost_picodollars)} of it is known" if row.known_cost_picodollars else ""
-            yield f"The cost of {row.id} is unknown: {_why_unknown(row, found.cost_policy)}{known}."
+            most = (
+                f"; at most {figures.usd(row.spend_upper_picodollars)}" if row.HasField("spend_upper_picodollars") else ""
+            )
+            yield f"The cost of {row.id} is unknown: {_why_unknown(row, found.cost_policy)}{known}{most}."
         if row.failed or row.pending:
             reasons = ", ".join(f"{name} {number}" for name, number in sorted(row.failure_reasons.items()))
             pending = f", {row.pending} have no end" if row.pending else ""

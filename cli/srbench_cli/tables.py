@@ -257,6 +257,7 @@ def call(found: accounting_pb.Call) -> RenderableType:
                 ("latency", figures.seconds(found.latency_s if found.HasField("latency_s") else None)),
                 ("first token", figures.seconds(found.ttft_s if found.HasField("ttft_s") else None)),
                 ("evidence", found.evidence_sha256 or "none"),
+                *([("settled", _settlement(found.settlement))] if found.HasField("settlement") else []),
             ]
         )
     ]  # fmt: skip
@@ -264,6 +265,14 @@ def call(found: accounting_pb.Call) -> RenderableType:
         if text:
             parts += [Text(f"\n{name}", style="bold"), Text(many_lines(text))]
     return Group(*parts)
+
+
+def _settlement(found: accounting_pb.CallSettlement) -> str:
+    """What an operator said of a call."""
+    verdict = enum_name(accounting_pb.SettlementVerdict.DESCRIPTOR, found.verdict) or ""
+    cost = figures.usd(found.cost_picodollars if found.HasField("cost_picodollars") else None)
+    note = f" ({found.note})" if found.note else ""
+    return f"{verdict.replace('_', ' ')}, cost {cost}, by {found.actor}{note}"
 
 
 def events(found: planner_pb.ListRunEventsResponse) -> RenderableType:

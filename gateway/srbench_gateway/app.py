@@ -10,7 +10,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srbench_gateway import answers, comparison_routes, loop_routes, openapi, planning_routes, run_routes
+from srbench_gateway import (
+    answers,
+    comparison_routes,
+    loop_routes,
+    openapi,
+    planning_routes,
+    recovery_routes,
+    run_routes,
+)
 from srbench_gateway.auth import Gate, check_role
 from srbench_gateway.backends import Backends
 from srbench_gateway.bodies import Bounds, read_message
@@ -19,7 +27,15 @@ from srbench_gateway.manifests import Manifests
 from srbench_gateway.params import parse
 from srbench_gateway.routes import PREFIX, Ask, Identity, Route, Table, WrongMethod
 
-TABLE = Table([*planning_routes.ROUTES, *run_routes.ROUTES, *comparison_routes.ROUTES, *loop_routes.ROUTES])
+TABLE = Table(
+    [
+        *planning_routes.ROUTES,
+        *run_routes.ROUTES,
+        *comparison_routes.ROUTES,
+        *recovery_routes.ROUTES,
+        *loop_routes.ROUTES,
+    ]
+)
 CLIENT_GONE = 499
 
 

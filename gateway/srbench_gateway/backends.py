@@ -12,8 +12,10 @@ from google.protobuf.message import Message
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench_kit import auth, wire
 from srbench_kit.errors import SrBenchError, Unreachable
 from srbench_kit.settings import Addresses
@@ -94,7 +96,7 @@ class Backends:
 
     Attributes:
         planner, accounting: the peers, for streams and proxied bytes.
-        plans, facts: their stubs.
+        plans, facts, recoveries, ledger: their stubs.
         stopping: set when the process is to end; open-ended answers watch it.
     """
 
@@ -105,6 +107,8 @@ class Backends:
         self.facts: accounting_rpc.AccountingServiceAsyncStub = accounting_rpc.AccountingServiceStub(
             self.accounting.channel
         )
+        self.recoveries: recovery_rpc.RecoveryServiceAsyncStub = recovery_rpc.RecoveryServiceStub(self.planner.channel)
+        self.ledger: ledger_rpc.LedgerServiceAsyncStub = ledger_rpc.LedgerServiceStub(self.accounting.channel)
         self.stopping = asyncio.Event()
         self._visible: dict[tuple[str, str, str], float] = {}
 

@@ -13,6 +13,7 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import comparison_pb2 as comparison
+from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit import auth as kit_auth
 from srbench_kit import wire
@@ -31,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 _PLANNER = "/srbench.v1.PlannerService/"
 _ACCOUNTING = "/srbench.v1.AccountingService/"
+_RECOVERY = "/srbench.v1.RecoveryService/"
+_LEDGER = "/srbench.v1.LedgerService/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ DOORS: dict[str, Door] = {
     _PLANNER + "AttachExperimentRun": Door(writes=True),
     _PLANNER + "ListRunRecipes": Door(),
     _PLANNER + "GetRunRecipe": Door(),
+    _PLANNER + "InspectSetup": Door(),
     _ACCOUNTING + "GetSpend": Door(request=accounting.GetSpendRequest),
     _ACCOUNTING + "GetReport": Door(request=accounting.GetReportRequest),
     _ACCOUNTING + "ListOutcomes": Door(request=accounting.ListOutcomesRequest),
@@ -101,6 +105,11 @@ DOORS: dict[str, Door] = {
     _ACCOUNTING + "ExportRun": Door(writes=True, request=comparison.ExportRunRequest, streams=True),
     _ACCOUNTING + "ReconcileUsage": Door(writes=True, request=comparison.ReconcileUsageRequest, timeout_s=LONG_TIMEOUT_S),
     _ACCOUNTING + "ListCorrections": Door(request=comparison.ListCorrectionsRequest),
+    _RECOVERY + "PlanRecovery": Door(writes=True),
+    _RECOVERY + "RecoverRun": Door(writes=True),
+    _RECOVERY + "GetLineage": Door(),
+    _LEDGER + "SettleCall": Door(writes=True, operator=True, request=ledger.SettleCallRequest),
+    _LEDGER + "StreamLedger": Door(request=ledger.StreamLedgerRequest, streams=True),
 }
 
 
@@ -120,7 +129,7 @@ class FrontDoor(grpc.GenericRpcHandler):
             actor = self._admit(method, door, handler_call_details)
         except SrBenchError as error:
             return kit_auth.refusal(error)
-        peer = self._backends.planner if method.startswith(_PLANNER) else self._backends.accounting
+        peer = self._backends.planner if method.startswith((_PLANNER, _RECOVERY)) else self._backends.accounting
         # Without serializers, requests and answers are the bytes that came over the wire.
         if door.streams:
             return grpc.unary_stream_rpc_method_handler(self._stream(method, door, peer, actor))

@@ -42,7 +42,7 @@ class Manifests:
         return views.run(run, manifest)
 
     async def _ask(self, run_id: str, actor: Actor, *, summary: bool) -> planner.Run:
-        request = planner.GetRunRequest(id=run_id, summary=summary)
+        request = planner.GetRunRequest(id=run_id, summary=summary, without_cases=True)
         return await self._backends.planner.ask(self._backends.plans.GetRun, request, actor)
 
     def _keep(self, run: planner.Run) -> None:

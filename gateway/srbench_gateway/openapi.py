@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
+from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_kit.jsonview import enum_name, json_name
 from srbench_kit.views import CALL_TEXTS, NULL_WHEN_EMPTY, SUMMARY
 
@@ -49,6 +50,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     accounting.Outcome,
     accounting.Call,
     accounting.Spend,
+    recovery.RecoveryPlan,
     report_pb2.Report,
     target_pb2.Target,
     comparison_pb2.ComparisonReport,

@@ -159,7 +159,7 @@ async def spend(ask: Ask) -> Object:
 
 async def report(ask: Ask) -> Object:
     run_id = await ask.visible_run()
-    request, timeout_s = accounting.GetReportRequest(run_id=run_id), REPORT_TIMEOUT_S
+    request, timeout_s = accounting.GetReportRequest(run_id=run_id, lineage=bool(ask.params["lineage"])), REPORT_TIMEOUT_S
     return views.report(await ask.accounting(ask.facts.GetReport, request, timeout_s))
 
 
@@ -299,6 +299,7 @@ ROUTES = [
         path="/runs/{run_id}/report",
         about="Computes the report of a run.",
         answer=report,
+        params=(Param("lineage", "bool", "Merge the run with its recoveries.", default=False),),
         shows=ref(report_pb2.Report),
     ),
     Route(

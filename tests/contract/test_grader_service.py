@@ -13,9 +13,10 @@ from srbench.v1 import grader_service_pb2_grpc as rpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench_grader.grading import Case, Grader, Grading, JudgeCall, JudgeReply
-from srbench_grader.references import ReferenceCache, planner_fetch
+from srbench_grader.references import ReferenceCache, hidden_fetch, planner_fetch
 from srbench_grader.registry import load_graders
 from srbench_grader.servicer import GraderServicer
+from srbench_grader.workshop import Workshop
 from srbench_kit import auth, wire
 from srbench_kit.errors import NotFound
 from srbench_kit.serving import Server
@@ -86,12 +87,14 @@ async def stack() -> AsyncIterator[Stack]:
     await planner_server.start()
     server = Server("127.0.0.1:0")
     to_planner = wire.channel(f"127.0.0.1:{planner_server.port}", auth.service_metadata("grader"))
-    servicer = GraderServicer(GRADERS, ReferenceCache(planner_fetch(to_planner)))
+    workshop = Workshop(hidden_fetch(to_planner))
+    servicer = GraderServicer(GRADERS, ReferenceCache(planner_fetch(to_planner)), workshop)
     server.add(servicer, rpc.add_GraderServiceServicer_to_server, "srbench.v1.GraderService")
     await server.start()
     async with wire.channel(f"127.0.0.1:{server.port}", auth.service_metadata("executor")) as channel:
         yield Stack(planner, rpc.GraderServiceStub(channel), planner_server, f"127.0.0.1:{server.port}")
     await server.drain(0)
+    workshop.close()
     await to_planner.close()
     await planner_server.drain(0)
 

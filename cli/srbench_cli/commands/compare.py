@@ -26,6 +26,7 @@ SORTS = ("case", "outcome", "cost_delta", "latency_delta")
 )
 @click.option("--require-gain", is_flag=True, help="Exit with 1 unless every candidate is better.")
 @click.option("--figures-only", is_flag=True, help="Leave out the null routers and the regret.")
+@click.option("--lineage", is_flag=True, help="Merge each run with its recoveries; the comparison says so.")
 @click.option("--output", type=click.Path(path_type=Path), help="New file for the comparison as JSON.")
 @shared_options
 @pass_session
@@ -36,6 +37,7 @@ def compare(
     margin: float | None,
     require_gain: bool,
     figures_only: bool,
+    lineage: bool,
     output: Path | None,
 ) -> None:
     """Compares every target of the CANDIDATE runs with the strongest single model of the BASELINE run.
@@ -47,7 +49,11 @@ def compare(
 
     printing.check_new_file(output)
     request = pb.CompareRunsRequest(
-        baseline_run_id=baseline, candidate_run_ids=candidates, margin=margin, figures_only=figures_only
+        baseline_run_id=baseline,
+        candidate_run_ids=candidates,
+        margin=margin,
+        figures_only=figures_only,
+        lineage=lineage,
     )
     found = session.door.call(session.door.accounting.CompareRuns, request, SLOW_CALL_TIMEOUT_S)
     shown = views.deep(found)

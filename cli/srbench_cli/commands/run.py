@@ -76,9 +76,9 @@ def wait(session: Session, started: pb.Run) -> pb.Run:
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
 
 
-def get_report(session: Session, run_id: str) -> report_pb2.Report:
-    """The report of a run, computed now."""
-    request = accounting_pb.GetReportRequest(run_id=run_id)
+def get_report(session: Session, run_id: str, *, lineage: bool = False) -> report_pb2.Report:
+    """The report of a run, computed now; with `lineage` merged with its recoveries."""
+    request = accounting_pb.GetReportRequest(run_id=run_id, lineage=lineage)
     return session.door.call(session.door.accounting.GetReport, request, SLOW_CALL_TIMEOUT_S)
 
 

@@ -95,6 +95,34 @@ CALL_STATUS_REPLAYED: CallStatus.ValueType  # 7
 """A copy of a completed call of another run; nothing was sent for it."""
 Global___CallStatus: _TypeAlias = CallStatus  # noqa: Y015
 
+class _SettlementVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SettlementVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SettlementVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SETTLEMENT_VERDICT_UNSPECIFIED: _SettlementVerdict.ValueType  # 0
+    """Never sent."""
+    SETTLEMENT_VERDICT_HAPPENED: _SettlementVerdict.ValueType  # 1
+    """The endpoint took it, and charged for it."""
+    SETTLEMENT_VERDICT_DID_NOT_HAPPEN: _SettlementVerdict.ValueType  # 2
+    """The endpoint never took it."""
+    SETTLEMENT_VERDICT_STILL_UNKNOWN: _SettlementVerdict.ValueType  # 3
+    """Nobody can say; the reservation stays held."""
+
+class SettlementVerdict(_SettlementVerdict, metaclass=_SettlementVerdictEnumTypeWrapper):
+    """What an operator says of a call."""
+
+SETTLEMENT_VERDICT_UNSPECIFIED: SettlementVerdict.ValueType  # 0
+"""Never sent."""
+SETTLEMENT_VERDICT_HAPPENED: SettlementVerdict.ValueType  # 1
+"""The endpoint took it, and charged for it."""
+SETTLEMENT_VERDICT_DID_NOT_HAPPEN: SettlementVerdict.ValueType  # 2
+"""The endpoint never took it."""
+SETTLEMENT_VERDICT_STILL_UNKNOWN: SettlementVerdict.ValueType  # 3
+"""Nobody can say; the reservation stays held."""
+Global___SettlementVerdict: _TypeAlias = SettlementVerdict  # noqa: Y015
+
 @_typing.final
 class CallKey(_message.Message):
     """Names one call: the cell, which of its calls, and which offer of it."""
@@ -1101,16 +1129,22 @@ class GetReportRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_ID_FIELD_NUMBER: _builtins.int
+    LINEAGE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
+    lineage: _builtins.bool
+    """Merge the run with its recoveries: in each cell the first attempt with an answer counts, and the spend of all
+    attempts does. The report says that it is merged.
+    """
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
+        lineage: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lineage", b"lineage", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1496,6 +1530,7 @@ class Call(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     SOURCE_RUN_ID_FIELD_NUMBER: _builtins.int
     SOURCE_CALL_ID_FIELD_NUMBER: _builtins.int
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, `call-` and 32 hex digits."""
     run_id: _builtins.str
@@ -1598,6 +1633,10 @@ class Call(_message.Message):
     def tool_calls(self) -> _value_pb2.Value:
         """Tool calls; only in `GetCall`."""
 
+    @_builtins.property
+    def settlement(self) -> Global___CallSettlement:
+        """What an operator settled of it; absent when nobody did. The receipt's own fields stay as they came."""
+
     def __init__(
         self,
         *,
@@ -1644,10 +1683,11 @@ class Call(_message.Message):
         sequence: _builtins.int = ...,
         source_run_id: _builtins.str = ...,
         source_call_id: _builtins.str = ...,
+        settlement: Global___CallSettlement | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "final", b"final", "finish_time", b"finish_time", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reasoning", b"reasoning", "refusal", b"refusal", "reserved_picodollars", b"reserved_picodollars", "start_time", b"start_time", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "final", b"final", "finish_time", b"finish_time", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reasoning", b"reasoning", "refusal", b"refusal", "reserved_picodollars", b"reserved_picodollars", "settlement", b"settlement", "start_time", b"start_time", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "settlement", b"settlement", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cache_read_reported: _TypeAlias = _typing.Literal["cache_read_reported"]  # noqa: Y015
     _WhichOneofArgType__cache_read_reported: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported"]  # noqa: Y015
@@ -1811,3 +1851,92 @@ class RecordReplayResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordReplayResponse: _TypeAlias = RecordReplayResponse  # noqa: Y015
+
+@_typing.final
+class CallSettlement(_message.Message):
+    """What an operator learned of a call whose end, or whose cost, nobody saw."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    RAW_USAGE_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    CACHE_NEUTRAL_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    INFERENCE_CALL_COUNT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    ROUTER_RECEIPT_FIELD_NUMBER: _builtins.int
+    verdict: Global___SettlementVerdict.ValueType
+    """What the operator says."""
+    actor: _builtins.str
+    """Who said it."""
+    note: _builtins.str
+    """Where the operator has it from."""
+    cost_picodollars: _builtins.int
+    """The cost that follows, in picodollars; absent when unknown. 0 for a call that did not happen."""
+    cache_neutral_cost_picodollars: _builtins.int
+    """The cost with every prompt token at the fresh price, in picodollars; absent when unknown."""
+    prompt_tokens: _builtins.int
+    """All prompt tokens, which may be known without their split."""
+    inference_call_count: _builtins.int
+    """How many model calls the request made; absent when unknown."""
+    model: _builtins.str
+    """The model that answered, as given; empty when none was."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was recorded."""
+
+    @_builtins.property
+    def raw_usage(self) -> _value_pb2.Value:
+        """The usage object as given; null when none was."""
+
+    @_builtins.property
+    def usage(self) -> _usage_pb2.TokenUsage:
+        """The four buckets."""
+
+    @_builtins.property
+    def router_receipt(self) -> _value_pb2.Value:
+        """The router's receipt as given; null when none was."""
+
+    def __init__(
+        self,
+        *,
+        verdict: Global___SettlementVerdict.ValueType = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        actor: _builtins.str = ...,
+        note: _builtins.str = ...,
+        raw_usage: _value_pb2.Value | None = ...,
+        usage: _usage_pb2.TokenUsage | None = ...,
+        cost_picodollars: _builtins.int | None = ...,
+        cache_neutral_cost_picodollars: _builtins.int | None = ...,
+        prompt_tokens: _builtins.int | None = ...,
+        inference_call_count: _builtins.int | None = ...,
+        model: _builtins.str = ...,
+        router_receipt: _value_pb2.Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_cost_picodollars", b"_cost_picodollars", "_inference_call_count", b"_inference_call_count", "_prompt_tokens", b"_prompt_tokens", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cost_picodollars", b"cost_picodollars", "create_time", b"create_time", "inference_call_count", b"inference_call_count", "prompt_tokens", b"prompt_tokens", "raw_usage", b"raw_usage", "router_receipt", b"router_receipt", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars", "_cost_picodollars", b"_cost_picodollars", "_inference_call_count", b"_inference_call_count", "_prompt_tokens", b"_prompt_tokens", "actor", b"actor", "cache_neutral_cost_picodollars", b"cache_neutral_cost_picodollars", "cost_picodollars", b"cost_picodollars", "create_time", b"create_time", "inference_call_count", b"inference_call_count", "model", b"model", "note", b"note", "prompt_tokens", b"prompt_tokens", "raw_usage", b"raw_usage", "router_receipt", b"router_receipt", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cache_neutral_cost_picodollars: _TypeAlias = _typing.Literal["cache_neutral_cost_picodollars"]  # noqa: Y015
+    _WhichOneofArgType__cache_neutral_cost_picodollars: _TypeAlias = _typing.Literal["_cache_neutral_cost_picodollars", b"_cache_neutral_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__cost_picodollars: _TypeAlias = _typing.Literal["cost_picodollars"]  # noqa: Y015
+    _WhichOneofArgType__cost_picodollars: _TypeAlias = _typing.Literal["_cost_picodollars", b"_cost_picodollars"]  # noqa: Y015
+    _WhichOneofReturnType__inference_call_count: _TypeAlias = _typing.Literal["inference_call_count"]  # noqa: Y015
+    _WhichOneofArgType__inference_call_count: _TypeAlias = _typing.Literal["_inference_call_count", b"_inference_call_count"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_tokens: _TypeAlias = _typing.Literal["prompt_tokens"]  # noqa: Y015
+    _WhichOneofArgType__prompt_tokens: _TypeAlias = _typing.Literal["_prompt_tokens", b"_prompt_tokens"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cache_neutral_cost_picodollars) -> _WhichOneofReturnType__cache_neutral_cost_picodollars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_picodollars) -> _WhichOneofReturnType__cost_picodollars | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__inference_call_count) -> _WhichOneofReturnType__inference_call_count | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens) -> _WhichOneofReturnType__prompt_tokens | None: ...
+
+Global___CallSettlement: _TypeAlias = CallSettlement  # noqa: Y015

@@ -32,6 +32,7 @@ class CompareRunsRequest(_message.Message):
     CANDIDATE_RUN_IDS_FIELD_NUMBER: _builtins.int
     MARGIN_FIELD_NUMBER: _builtins.int
     FIGURES_ONLY_FIELD_NUMBER: _builtins.int
+    LINEAGE_FIELD_NUMBER: _builtins.int
     baseline_run_id: _builtins.str
     """The run with the single models."""
     margin: _builtins.float
@@ -40,6 +41,8 @@ class CompareRunsRequest(_message.Message):
     """
     figures_only: _builtins.bool
     """Leave out the null routers and the regret."""
+    lineage: _builtins.bool
+    """Merge each run with its recoveries, as `GetReportRequest.lineage` does."""
     @_builtins.property
     def candidate_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The runs to compare with it, 1 to 32, each once."""
@@ -51,10 +54,11 @@ class CompareRunsRequest(_message.Message):
         candidate_run_ids: _abc.Iterable[_builtins.str] | None = ...,
         margin: _builtins.float | None = ...,
         figures_only: _builtins.bool = ...,
+        lineage: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "margin", b"margin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "baseline_run_id", b"baseline_run_id", "candidate_run_ids", b"candidate_run_ids", "figures_only", b"figures_only", "margin", b"margin"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_margin", b"_margin", "baseline_run_id", b"baseline_run_id", "candidate_run_ids", b"candidate_run_ids", "figures_only", b"figures_only", "lineage", b"lineage", "margin", b"margin"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__margin: _TypeAlias = _typing.Literal["margin"]  # noqa: Y015
     _WhichOneofArgType__margin: _TypeAlias = _typing.Literal["_margin", b"_margin"]  # noqa: Y015
@@ -91,6 +95,7 @@ class ComparisonReport(_message.Message):
     MARGIN_QUALIFICATION_FIELD_NUMBER: _builtins.int
     VERDICT_RULE_FIELD_NUMBER: _builtins.int
     MODEL_REQUESTS_FIELD_NUMBER: _builtins.int
+    MERGED_RUN_IDS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The protocol, `sr-bench-1.0`."""
     baseline_run_id: _builtins.str
@@ -147,6 +152,10 @@ class ComparisonReport(_message.Message):
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___CandidateRun]:
         """The candidates in the order asked."""
 
+    @_builtins.property
+    def merged_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The runs that were merged with their recoveries."""
+
     def __init__(
         self,
         *,
@@ -173,10 +182,11 @@ class ComparisonReport(_message.Message):
         margin_qualification: _builtins.str | None = ...,
         verdict_rule: _builtins.str = ...,
         model_requests: _builtins.int = ...,
+        merged_run_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "margin", b"margin", "margin_qualification", b"margin_qualification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_eligible", b"baseline_cost_comparison_eligible", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "baseline_quality_complete", b"baseline_quality_complete", "baseline_run_id", b"baseline_run_id", "baseline_selected_target_id", b"baseline_selected_target_id", "baseline_selection", b"baseline_selection", "baseline_selection_qualification", b"baseline_selection_qualification", "baseline_status", b"baseline_status", "baseline_targets", b"baseline_targets", "baseline_tie_policy", b"baseline_tie_policy", "baseline_tied_best_target_ids", b"baseline_tied_best_target_ids", "candidate_quality_complete", b"candidate_quality_complete", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "candidate_targets", b"candidate_targets", "candidates", b"candidates", "comparisons", b"comparisons", "margin", b"margin", "margin_qualification", b"margin_qualification", "model_requests", b"model_requests", "quality_denominator", b"quality_denominator", "verdict_rule", b"verdict_rule", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_eligible", b"baseline_cost_comparison_eligible", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "baseline_quality_complete", b"baseline_quality_complete", "baseline_run_id", b"baseline_run_id", "baseline_selected_target_id", b"baseline_selected_target_id", "baseline_selection", b"baseline_selection", "baseline_selection_qualification", b"baseline_selection_qualification", "baseline_status", b"baseline_status", "baseline_targets", b"baseline_targets", "baseline_tie_policy", b"baseline_tie_policy", "baseline_tied_best_target_ids", b"baseline_tied_best_target_ids", "candidate_quality_complete", b"candidate_quality_complete", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "candidate_targets", b"candidate_targets", "candidates", b"candidates", "comparisons", b"comparisons", "margin", b"margin", "margin_qualification", b"margin_qualification", "merged_run_ids", b"merged_run_ids", "model_requests", b"model_requests", "quality_denominator", b"quality_denominator", "verdict_rule", b"verdict_rule", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__baseline_cost_comparison_reason: _TypeAlias = _typing.Literal["baseline_cost_comparison_reason"]  # noqa: Y015
     _WhichOneofArgType__baseline_cost_comparison_reason: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason"]  # noqa: Y015

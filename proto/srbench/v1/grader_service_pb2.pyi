@@ -56,6 +56,8 @@ class Answer(_message.Message):
     GRADER_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     JUDGE_REPLIES_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Chosen by the caller; comes back in the grade."""
     case_sha256: _builtins.str
@@ -70,6 +72,14 @@ class Answer(_message.Message):
     def judge_replies(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgeReply]:
         """What the judge model said, when the grader asked for it."""
 
+    @_builtins.property
+    def options(self) -> _value_pb2.Value:
+        """The frozen options of the case's benchmark; empty when it has none."""
+
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The final channels of all answers of a case with several questions, in order; empty for one. `text` is the last."""
+
     def __init__(
         self,
         *,
@@ -79,10 +89,12 @@ class Answer(_message.Message):
         grader: _builtins.str = ...,
         text: _builtins.str = ...,
         judge_replies: _abc.Iterable[Global___JudgeReply] | None = ...,
+        options: _value_pb2.Value | None = ...,
+        parts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "case_sha256", b"case_sha256", "grader", b"grader", "judge_replies", b"judge_replies", "sequence", b"sequence", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "case_sha256", b"case_sha256", "grader", b"grader", "judge_replies", b"judge_replies", "options", b"options", "parts", b"parts", "sequence", b"sequence", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -96,19 +108,27 @@ class JudgeReply(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     FINISH_REASON_FIELD_NUMBER: _builtins.int
+    FAILURE_REASON_FIELD_NUMBER: _builtins.int
+    FAILURE_MESSAGE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Its final text."""
     finish_reason: _builtins.str
     """Its finish reason; empty when unknown."""
+    failure_reason: _builtins.str
+    """Why there is no whole reply: a stable reason; empty when there is one."""
+    failure_message: _builtins.str
+    """A sentence for people about `failure_reason`."""
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         finish_reason: _builtins.str = ...,
+        failure_reason: _builtins.str = ...,
+        failure_message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure_message", b"failure_message", "failure_reason", b"failure_reason", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -225,6 +245,9 @@ class JudgeRequest(_message.Message):
 
     MESSAGES_FIELD_NUMBER: _builtins.int
     REQUEST_FIELDS_FIELD_NUMBER: _builtins.int
+    OPTION_FIELD_NUMBER: _builtins.int
+    option: _builtins.str
+    """The benchmark option that names the target to ask, such as `judge`."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.ChatMessage]:
         """The messages."""
@@ -238,10 +261,11 @@ class JudgeRequest(_message.Message):
         *,
         messages: _abc.Iterable[_plan_pb2.ChatMessage] | None = ...,
         request_fields: _value_pb2.Value | None = ...,
+        option: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["request_fields", b"request_fields"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "request_fields", b"request_fields"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "option", b"option", "request_fields", b"request_fields"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -289,6 +313,7 @@ class Reference(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     CHOICE_COUNT_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     case_index: _builtins.int
     """The case's position."""
     case_id: _builtins.str
@@ -297,6 +322,8 @@ class Reference(_message.Message):
     """Its benchmark."""
     choice_count: _builtins.int
     """How many options the case offers; 0 when it offers none or is silent."""
+    question: _builtins.str
+    """Text of the case's last message, for judges; empty where a harness asks."""
     @_builtins.property
     def answer(self) -> _value_pb2.Value:
         """The reference answer."""
@@ -314,10 +341,11 @@ class Reference(_message.Message):
         answer: _value_pb2.Value | None = ...,
         metadata: _value_pb2.Value | None = ...,
         choice_count: _builtins.int = ...,
+        question: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "benchmark", b"benchmark", "case_id", b"case_id", "case_index", b"case_index", "choice_count", b"choice_count", "metadata", b"metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "benchmark", b"benchmark", "case_id", b"case_id", "case_index", b"case_index", "choice_count", b"choice_count", "metadata", b"metadata", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

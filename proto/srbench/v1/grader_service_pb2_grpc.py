@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from srbench.v1 import grader_service_pb2 as srbench_dot_v1_dot_grader__service__pb2
+from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -45,6 +46,11 @@ class GraderServiceStub:
                 request_serializer=srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_grader__service__pb2.GradeResponse.FromString,
                 _registered_method=True)
+        self.InspectSetup = channel.unary_unary(
+                '/srbench.v1.GraderService/InspectSetup',
+                request_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
+                _registered_method=True)
 
 
 class GraderServiceServicer:
@@ -66,6 +72,13 @@ class GraderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def InspectSetup(self, request, context):
+        """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GraderServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +91,11 @@ def add_GraderServiceServicer_to_server(servicer, server):
                     servicer.GradeBatch,
                     request_deserializer=srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_grader__service__pb2.GradeResponse.SerializeToString,
+            ),
+            'InspectSetup': grpc.unary_unary_rpc_method_handler(
+                    servicer.InspectSetup,
+                    request_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +153,33 @@ class GraderService:
             '/srbench.v1.GraderService/GradeBatch',
             srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.SerializeToString,
             srbench_dot_v1_dot_grader__service__pb2.GradeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InspectSetup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.GraderService/InspectSetup',
+            srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+            srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from grpc import aio as _aio
 from srbench.v1 import grader_service_pb2 as _grader_service_pb2
+from srbench.v1 import setup_pb2 as _setup_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -39,6 +40,8 @@ class GraderServiceStub:
     """
     GradeBatch: _grpc.UnaryUnaryMultiCallable[_grader_service_pb2.GradeBatchRequest, _grader_service_pb2.GradeResponse]
     """Grades answers against references that the caller supplies, for offline regrading."""
+    InspectSetup: _grpc.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]
+    """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing."""
 
 @_typing.type_check_only
 class GraderServiceAsyncStub(GraderServiceStub):
@@ -51,6 +54,8 @@ class GraderServiceAsyncStub(GraderServiceStub):
     """
     GradeBatch: _aio.UnaryUnaryMultiCallable[_grader_service_pb2.GradeBatchRequest, _grader_service_pb2.GradeResponse]  # type: ignore[assignment]
     """Grades answers against references that the caller supplies, for offline regrading."""
+    InspectSetup: _aio.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]  # type: ignore[assignment]
+    """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing."""
 
 class GraderServiceServicer(metaclass=_abc_1.ABCMeta):
     """Judges answers. Holds nothing durable; fetches references from the planner and keeps them in memory."""
@@ -72,5 +77,13 @@ class GraderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_grader_service_pb2.GradeResponse, _abc.Awaitable[_grader_service_pb2.GradeResponse]]:
         """Grades answers against references that the caller supplies, for offline regrading."""
+
+    @_abc_1.abstractmethod
+    def InspectSetup(
+        self,
+        request: _setup_pb2.InspectSetupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_setup_pb2.InspectSetupResponse, _abc.Awaitable[_setup_pb2.InspectSetupResponse]]:
+        """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing."""
 
 def add_GraderServiceServicer_to_server(servicer: GraderServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

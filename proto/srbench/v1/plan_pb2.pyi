@@ -309,6 +309,7 @@ class PlanCase(_message.Message):
     SPLIT_FIELD_NUMBER: _builtins.int
     TARGET_INDEXES_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Position in the frozen order, from 0."""
     case_id: _builtins.str
@@ -321,6 +322,8 @@ class PlanCase(_message.Message):
     """`dev`, `holdout` or empty."""
     grader: _builtins.str
     """Name of the grader that judges its answers."""
+    sha256: _builtins.str
+    """SHA-256 of the whole case as canonical JSON, its answer included; empty unless asked for."""
     @_builtins.property
     def target_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Positions, in the plan's targets, of the targets that answer it."""
@@ -335,10 +338,11 @@ class PlanCase(_message.Message):
         split: _builtins.str = ...,
         target_indexes: _abc.Iterable[_builtins.int] | None = ...,
         grader: _builtins.str = ...,
+        sha256: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "grader", b"grader", "index", b"index", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "grader", b"grader", "index", b"index", "sha256", b"sha256", "split", b"split", "stratum", b"stratum", "target_indexes", b"target_indexes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

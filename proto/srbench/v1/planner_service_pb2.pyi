@@ -1029,16 +1029,20 @@ class StreamPlanCasesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PLAN_SHA256_FIELD_NUMBER: _builtins.int
+    DIGESTS_FIELD_NUMBER: _builtins.int
     plan_sha256: _builtins.str
     """The plan."""
+    digests: _builtins.bool
+    """Whether to give each case's digest, which takes reading all of them."""
     def __init__(
         self,
         *,
         plan_sha256: _builtins.str = ...,
+        digests: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_sha256", b"plan_sha256"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests", "plan_sha256", b"plan_sha256"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1115,6 +1119,50 @@ class StreamReferencesResponse(_message.Message):
 Global___StreamReferencesResponse: _TypeAlias = StreamReferencesResponse  # noqa: Y015
 
 @_typing.final
+class StreamHiddenTestsRequest(_message.Message):
+    """The request for `StreamHiddenTests`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.str
+    """SHA-256 of the tests, from the case's metadata."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamHiddenTestsRequest: _TypeAlias = StreamHiddenTestsRequest  # noqa: Y015
+
+@_typing.final
+class StreamHiddenTestsResponse(_message.Message):
+    """The response for `StreamHiddenTests`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The next bytes."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamHiddenTestsResponse: _TypeAlias = StreamHiddenTestsResponse  # noqa: Y015
+
+@_typing.final
 class Run(_message.Message):
     """A run."""
 
@@ -1132,6 +1180,8 @@ class Run(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
     EXPERIMENT_ROLES_FIELD_NUMBER: _builtins.int
+    PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
+    CHILD_RUN_IDS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, `run-` and 20 hex digits; sorts by time."""
     owner: _builtins.str
@@ -1144,6 +1194,8 @@ class Run(_message.Message):
     """A sentence about the reason."""
     idempotency_key: _builtins.str
     """The key it was started with."""
+    parent_run_id: _builtins.str
+    """The run whose cells this one tries again; empty unless it is a recovery."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -1168,6 +1220,10 @@ class Run(_message.Message):
     def experiment_roles(self) -> _containers.RepeatedCompositeFieldContainer[_experiment_pb2.ExperimentLink]:
         """Its parts in experiments; only in `GetRun`, `ListRuns` and `ListExperimentRuns`."""
 
+    @_builtins.property
+    def child_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The runs that try cells of this one again, oldest first; empty in lists."""
+
     def __init__(
         self,
         *,
@@ -1183,10 +1239,12 @@ class Run(_message.Message):
         idempotency_key: _builtins.str = ...,
         provenance: _value_pb2.Value | None = ...,
         experiment_roles: _abc.Iterable[_experiment_pb2.ExperimentLink] | None = ...,
+        parent_run_id: _builtins.str = ...,
+        child_run_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error", b"error", "experiment_roles", b"experiment_roles", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child_run_ids", b"child_run_ids", "create_time", b"create_time", "error", b"error", "experiment_roles", b"experiment_roles", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "parent_run_id", b"parent_run_id", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1270,19 +1328,23 @@ class GetRunRequest(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    WITHOUT_CASES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id."""
     summary: _builtins.bool
     """Leave out the manifest, for callers who poll."""
+    without_cases: _builtins.bool
+    """Leave out the cases of a manifest that holds them itself."""
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
         summary: _builtins.bool = ...,
+        without_cases: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "summary", b"summary", "without_cases", b"without_cases"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

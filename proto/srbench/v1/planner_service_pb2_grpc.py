@@ -9,6 +9,7 @@ from srbench.v1 import planner_service_pb2 as srbench_dot_v1_dot_planner__servic
 from srbench.v1 import power_pb2 as srbench_dot_v1_dot_power__pb2
 from srbench.v1 import recipe_pb2 as srbench_dot_v1_dot_recipe__pb2
 from srbench.v1 import replay_pb2 as srbench_dot_v1_dot_replay__pb2
+from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -114,6 +115,16 @@ class PlannerServiceStub:
                 '/srbench.v1.PlannerService/StreamReferences',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.FromString,
+                _registered_method=True)
+        self.StreamHiddenTests = channel.unary_stream(
+                '/srbench.v1.PlannerService/StreamHiddenTests',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.FromString,
+                _registered_method=True)
+        self.InspectSetup = channel.unary_unary(
+                '/srbench.v1.PlannerService/InspectSetup',
+                request_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
                 _registered_method=True)
         self.CreateRun = channel.unary_unary(
                 '/srbench.v1.PlannerService/CreateRun',
@@ -336,6 +347,22 @@ class PlannerServiceServicer:
     def StreamReferences(self, request, context):
         """Streams the references of a plan's cases. For graders only.
         Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamHiddenTests(self, request, context):
+        """Streams hidden tests, which lie apart from their cases, in pieces. For graders only.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_BLOB`), `DATA_LOSS` (`BLOB_DAMAGED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InspectSetup(self, request, context):
+        """Says what benchmarks need before they can run and what of it is missing. Makes no model call.
+        Errors: `INVALID_ARGUMENT` (`NO_SUCH_BENCHMARK`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -590,6 +617,16 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     servicer.StreamReferences,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.SerializeToString,
+            ),
+            'StreamHiddenTests': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamHiddenTests,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.SerializeToString,
+            ),
+            'InspectSetup': grpc.unary_unary_rpc_method_handler(
+                    servicer.InspectSetup,
+                    request_deserializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.SerializeToString,
             ),
             'CreateRun': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateRun,
@@ -1103,6 +1140,60 @@ class PlannerService:
             '/srbench.v1.PlannerService/StreamReferences',
             srbench_dot_v1_dot_planner__service__pb2.StreamReferencesRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.StreamReferencesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamHiddenTests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/srbench.v1.PlannerService/StreamHiddenTests',
+            srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.StreamHiddenTestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InspectSetup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/InspectSetup',
+            srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
+            srbench_dot_v1_dot_setup__pb2.InspectSetupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -11,6 +11,7 @@ from srbench.v1 import planner_service_pb2 as _planner_service_pb2
 from srbench.v1 import power_pb2 as _power_pb2
 from srbench.v1 import recipe_pb2 as _recipe_pb2
 from srbench.v1 import replay_pb2 as _replay_pb2
+from srbench.v1 import setup_pb2 as _setup_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -87,6 +88,14 @@ class PlannerServiceStub:
     StreamReferences: _grpc.UnaryStreamMultiCallable[_planner_service_pb2.StreamReferencesRequest, _planner_service_pb2.StreamReferencesResponse]
     """Streams the references of a plan's cases. For graders only.
     Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`).
+    """
+    StreamHiddenTests: _grpc.UnaryStreamMultiCallable[_planner_service_pb2.StreamHiddenTestsRequest, _planner_service_pb2.StreamHiddenTestsResponse]
+    """Streams hidden tests, which lie apart from their cases, in pieces. For graders only.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_BLOB`), `DATA_LOSS` (`BLOB_DAMAGED`).
+    """
+    InspectSetup: _grpc.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]
+    """Says what benchmarks need before they can run and what of it is missing. Makes no model call.
+    Errors: `INVALID_ARGUMENT` (`NO_SUCH_BENCHMARK`).
     """
     CreateRun: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.CreateRunRequest, _planner_service_pb2.Run]
     """Freezes a manifest and starts it. The same key with the same manifest returns the run that exists.
@@ -231,6 +240,14 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     StreamReferences: _aio.UnaryStreamMultiCallable[_planner_service_pb2.StreamReferencesRequest, _planner_service_pb2.StreamReferencesResponse]  # type: ignore[assignment]
     """Streams the references of a plan's cases. For graders only.
     Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`).
+    """
+    StreamHiddenTests: _aio.UnaryStreamMultiCallable[_planner_service_pb2.StreamHiddenTestsRequest, _planner_service_pb2.StreamHiddenTestsResponse]  # type: ignore[assignment]
+    """Streams hidden tests, which lie apart from their cases, in pieces. For graders only.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_BLOB`), `DATA_LOSS` (`BLOB_DAMAGED`).
+    """
+    InspectSetup: _aio.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]  # type: ignore[assignment]
+    """Says what benchmarks need before they can run and what of it is missing. Makes no model call.
+    Errors: `INVALID_ARGUMENT` (`NO_SUCH_BENCHMARK`).
     """
     CreateRun: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.CreateRunRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
     """Freezes a manifest and starts it. The same key with the same manifest returns the run that exists.
@@ -462,6 +479,26 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_planner_service_pb2.StreamReferencesResponse], _abc.AsyncIterator[_planner_service_pb2.StreamReferencesResponse]]:
         """Streams the references of a plan's cases. For graders only.
         Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_PLAN`).
+        """
+
+    @_abc_1.abstractmethod
+    def StreamHiddenTests(
+        self,
+        request: _planner_service_pb2.StreamHiddenTestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_planner_service_pb2.StreamHiddenTestsResponse], _abc.AsyncIterator[_planner_service_pb2.StreamHiddenTestsResponse]]:
+        """Streams hidden tests, which lie apart from their cases, in pieces. For graders only.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`), `NOT_FOUND` (`NO_SUCH_BLOB`), `DATA_LOSS` (`BLOB_DAMAGED`).
+        """
+
+    @_abc_1.abstractmethod
+    def InspectSetup(
+        self,
+        request: _setup_pb2.InspectSetupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_setup_pb2.InspectSetupResponse, _abc.Awaitable[_setup_pb2.InspectSetupResponse]]:
+        """Says what benchmarks need before they can run and what of it is missing. Makes no model call.
+        Errors: `INVALID_ARGUMENT` (`NO_SUCH_BENCHMARK`).
         """
 
     @_abc_1.abstractmethod

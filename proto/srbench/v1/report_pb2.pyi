@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from srbench.v1 import planner_service_pb2 as _planner_service_pb2
 from srbench.v1 import usage_pb2 as _usage_pb2
 from srbench.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
@@ -54,7 +55,7 @@ class Report(_message.Message):
 
     @_builtins.property
     def recovery(self) -> _value_pb2.Value:
-        """Recovery facts; null unless the run is a recovery."""
+        """Recovery facts; null unless the run is a recovery, or the report is merged with its recoveries (`merged` is true then)."""
 
     @_builtins.property
     def child_attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChildAttempt]:
@@ -142,19 +143,25 @@ class ChildAttempt(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The run."""
     status: _builtins.str
     """Its status."""
+    @_builtins.property
+    def progress(self) -> _planner_service_pb2.Progress:
+        """How far it is."""
+
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
         status: _builtins.str = ...,
+        progress: _planner_service_pb2.Progress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "progress", b"progress", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -81,6 +81,7 @@ class RunContext(_message.Message):
     OUTPUT_POLICY_FIELD_NUMBER: _builtins.int
     DEADLINE_TIME_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
+    BENCHMARK_OPTIONS_FIELD_NUMBER: _builtins.int
     PREVIEW_CONTEXT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
@@ -115,6 +116,10 @@ class RunContext(_message.Message):
         """When the run must be over."""
 
     @_builtins.property
+    def benchmark_options(self) -> _value_pb2.Value:
+        """The frozen options by benchmark. The judges they name are in `auxiliary_targets`, also those that are subjects."""
+
+    @_builtins.property
     def preview_context(self) -> _value_pb2.Value:
         """What previews are asked with; null unless the run is a preview."""
 
@@ -132,11 +137,12 @@ class RunContext(_message.Message):
         output_policy: _builtins.str = ...,
         deadline_time: _timestamp_pb2.Timestamp | None = ...,
         seed: _builtins.int = ...,
+        benchmark_options: _value_pb2.Value | None = ...,
         preview_context: _value_pb2.Value | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline_time", b"deadline_time", "limits", b"limits", "preview_context", b"preview_context", "sampling", b"sampling"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["benchmark_options", b"benchmark_options", "deadline_time", b"deadline_time", "limits", b"limits", "preview_context", b"preview_context", "sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auxiliary_targets", b"auxiliary_targets", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "deadline_time", b"deadline_time", "limits", b"limits", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "run_id", b"run_id", "sampling", b"sampling", "seed", b"seed", "targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "deadline_time", b"deadline_time", "limits", b"limits", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "run_id", b"run_id", "sampling", b"sampling", "seed", b"seed", "targets", b"targets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

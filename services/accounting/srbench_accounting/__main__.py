@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 from srbench.v1 import accounting_service_pb2_grpc as rpc
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench_kit import logs, serving, settings
 from srbench_kit.errors import EXIT_BUG, EXIT_CODES, SrBenchError
 
 from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.deriving import CoreDeriving
+from srbench_accounting.ledger_servicer import LedgerServicer
 from srbench_accounting.servicer import Accounting
 from srbench_accounting.store import open_store
 
@@ -43,6 +45,7 @@ async def _serve(listen: str, folder: Path, planner_address: str, grader_address
                 rpc.add_AccountingServiceServicer_to_server,
                 "srbench.v1.AccountingService",
             )
+            server.add(LedgerServicer(store), ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
             await serving.serve(server)
         finally:
             store.close()

@@ -16,6 +16,7 @@ RELEASED_SEED = 20260918
 RELEASED_RESAMPLES = 2000
 # Doubles made at a time; large enough to keep NumPy busy, small enough to stay in the cache.
 _BLOCK = 2**16
+_SMALL_PRODUCT = 2**17
 # Layouts whose draws are kept: one takes a byte a case and resample, 6 MB for the whole suite.
 _KEPT_LAYOUTS = 2
 
@@ -53,13 +54,19 @@ def released_draws(
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     counts, offsets = np.repeat(np.asarray(sizes, dtype=np.float64), sizes), np.repeat(starts, sizes)
     block = max(1, _BLOCK // total)
+    # Where each draw of a block is counted, less the place within its stratum.
+    base = offsets + np.arange(block)[:, None] * total
+    draws, index = np.empty((block, total)), np.empty((block, total), dtype=np.int64)
     # A byte holds every count: up to 255 cases by their number, beyond that because no case is drawn 256 times in n.
     times = np.empty((total, resamples), dtype=np.uint8)
     for first in range(0, resamples, block):
         rows = min(block, resamples - first)
-        index = (stream.random((rows, total)) * counts).astype(np.int64) + offsets
-        index += np.arange(rows)[:, None] * total
-        times[:, first : first + rows] = np.bincount(index.ravel(), minlength=rows * total).reshape(rows, total).T
+        some, at = draws[:rows], index[:rows]
+        stream.random(out=some)
+        np.multiply(some, counts, out=some)
+        np.copyto(at, some, casting="unsafe")
+        np.add(at, base[:rows], out=at)
+        times[:, first : first + rows] = np.bincount(at.ravel(), minlength=rows * total).reshape(rows, total).T
     times.flags.writeable = False
     return times
 
@@ -93,8 +100,10 @@ def resampled_totals(values: Floats, sizes: Sequence[int]) -> Floats:
     """
     times = released_draws(tuple(sizes))
     totals = np.zeros((len(values), times.shape[1]))
-    for first in range(0, len(times), 256):
-        totals += values[:, first : first + 256] @ times[first : first + 256].astype(np.float64)
+    # Products so small that the linear algebra library starts no threads for them: those cost more than they save.
+    block = max(1, _SMALL_PRODUCT // totals.size)
+    for first in range(0, len(times), block):
+        totals += values[:, first : first + block] @ times[first : first + block].astype(np.float64)
     return totals
 
 

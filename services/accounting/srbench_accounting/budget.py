@@ -20,7 +20,8 @@ class Money:
         limit: the budget; `None` when the policy enforces none.
         spent: known cost of all calls.
         open: reservations of calls without an end; they may come free.
-        held: reservations of ended calls whose cost is unknown; they come free only by late truth.
+        held: reservations of ended calls whose cost is unknown; they come free only by late truth
+            or by an operator's settlement.
     """
 
     limit: int | None
@@ -48,8 +49,15 @@ class Money:
 
     def correct(self, reserved: int, cost: int | None) -> None:
         """A call that ended with an unknown cost takes a later end."""
-        self.held -= reserved
-        self._count(reserved, cost)
+        self.recount(reserved, None, cost)
+
+    def recount(self, reserved: int, before: int | None, after: int | None) -> None:
+        """An ended call that counted as `before` counts as `after` from now on; `None` keeps its reservation held."""
+        if before is None:
+            self.held -= reserved
+        else:
+            self.spent -= before
+        self._count(reserved, after)
 
     def _count(self, reserved: int, cost: int | None) -> None:
         if cost is None:

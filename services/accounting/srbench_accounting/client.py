@@ -11,6 +11,8 @@ from srbench.v1 import grader_service_pb2_grpc as grader_rpc
 from srbench.v1 import plan_pb2, work_queue_service_pb2_grpc
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
+from srbench.v1 import recovery_service_pb2 as recovery_pb
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import auth, wire
 from srbench_kit.errors import SrBenchError, Unreachable
@@ -30,6 +32,7 @@ class PlannerClient:
     def __init__(self, address: str) -> None:
         self._channel = wire.channel(address, auth.service_metadata("accounting"))
         self._planner = rpc.PlannerServiceStub(self._channel)
+        self._recovery: recovery_rpc.RecoveryServiceAsyncStub = recovery_rpc.RecoveryServiceStub(self._channel)
         self._queue = work_queue_service_pb2_grpc.WorkQueueServiceStub(self._channel)
 
     async def __aenter__(self) -> PlannerClient:
@@ -48,9 +51,19 @@ class PlannerClient:
             raise _error(error) from error
 
     async def run(self, run_id: str, *, summary: bool = False) -> pb.Run:
-        """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`."""
+        """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`. The cases of its
+        plan are `plan_cases`, never part of the manifest."""
+        request = pb.GetRunRequest(id=run_id, summary=summary, without_cases=True)
         try:
-            return await self._planner.GetRun(pb.GetRunRequest(id=run_id, summary=summary), timeout=CALL_TIMEOUT_S)
+            return await self._planner.GetRun(request, timeout=CALL_TIMEOUT_S)
+        except aio.AioRpcError as error:
+            raise _error(error) from error
+
+    async def lineage(self, run_id: str) -> list[pb.Run]:
+        """A run and all its recoveries, oldest first, without manifests."""
+        try:
+            request = recovery_pb.GetLineageRequest(run_id=run_id)
+            return list((await self._recovery.GetLineage(request, timeout=CALL_TIMEOUT_S)).runs)
         except aio.AioRpcError as error:
             raise _error(error) from error
 

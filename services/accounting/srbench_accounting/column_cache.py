@@ -69,9 +69,10 @@ class ColumnCache:
                 added = as_table(rows, self._width)
                 kept.open += (self._changing(added) + have).tolist()
                 kept.table = np.concatenate([kept.table, added], axis=1) if have else added
-            table = kept.table
+            table = kept.table[:, :count]
         self._forget()
-        return table[:, :count]
+        table.setflags(write=False)
+        return table
 
     def _refresh(self, connection: Connection, run_no: int, kept: _Kept) -> None:
         """Reads the rows that may have changed. They are few: calls in flight, and calls whose end nobody saw."""

@@ -83,6 +83,8 @@ class _Table:
         names: tuple[str, ...] = self.__slots__
         for name in names:
             column = getattr(self, name)
+            if column is None:
+                continue
             taken[name] = column.take(rows) if isinstance(column, Labels) else column[rows]
         return type(self)(**taken)
 
@@ -141,6 +143,8 @@ class CallColumns(_Table):
         finish_reason: the last finish reason.
         latency_s, ttft_s: seconds to the end, and to the first token.
         first_token_lag_s: how late the event loop was at the first token, in seconds.
+        superseded: in a merged lineage, 1 for calls of attempts whose answer is not the one that counts: their money
+            does, their times and models do not. `None` where nothing is merged.
     """
 
     case: Ints
@@ -164,9 +168,14 @@ class CallColumns(_Table):
     latency_s: Floats
     ttft_s: Floats
     first_token_lag_s: Floats
+    superseded: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.case)
+
+    def current(self) -> CallColumns:
+        """The calls of the attempts whose answers count."""
+        return self if self.superseded is None else self.where(self.superseded == 0)
 
     def where(self, wanted: NDArray[np.bool_]) -> CallColumns:
         """The rows that are `wanted`; the very same columns when all are."""

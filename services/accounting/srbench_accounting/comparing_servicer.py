@@ -7,7 +7,6 @@ from collections import OrderedDict
 from typing import Any, Protocol, TypeAlias
 
 from grpc import aio
-from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
@@ -49,7 +48,7 @@ class Plans(Protocol):
         ...
 
 
-class ComparingServicer(rpc.AccountingServiceServicer):
+class ComparingServicer:
     """Compares runs."""
 
     def __init__(self, store: Store, planner: Plans) -> None:
@@ -61,17 +60,19 @@ class ComparingServicer(rpc.AccountingServiceServicer):
     async def CompareRuns(self, request: pb.CompareRunsRequest, context: Context) -> pb.ComparisonReport:
         margin = request.margin if request.HasField("margin") else None
         check_request(request.baseline_run_id, request.candidate_run_ids, margin)
-        baseline, *candidates = [
-            await self._sides.side(run_id) for run_id in (request.baseline_run_id, *request.candidate_run_ids)
-        ]
+        load = self._sides.merged if request.lineage else self._sides.side
+        baseline, *candidates = [await load(run_id) for run_id in (request.baseline_run_id, *request.candidate_run_ids)]
         for candidate in candidates:
             await self._check(baseline, candidate)
 
         def work() -> pb.ComparisonReport:
             sides = [candidate.figures for candidate in candidates]
-            return comparison_convert.comparison(
+            made = comparison_convert.comparison(
                 compare_all(baseline.figures, sides, margin, figures_only=request.figures_only)
             )
+            every = (baseline.figures, *sides)
+            made.merged_run_ids.extend(side.report.facts.run_id for side in every if side.report.facts.merged)
+            return made
 
         return await asyncio.to_thread(work)
 

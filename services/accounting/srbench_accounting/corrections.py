@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sqlalchemy as sa
 import zstandard
 from sqlalchemy.engine import Connection, Dialect
@@ -15,10 +14,12 @@ from srbench_kit.jsonview import to_json
 from srbench_kit.values import Json
 
 from srbench_accounting import schema
-from srbench_accounting.columns import CallColumns
 from srbench_accounting.derived import Derived
 from srbench_accounting.schema import row_id, sequence_of
 from srbench_accounting.statements import Row, Statement
+
+if TYPE_CHECKING:
+    from srbench_accounting.columns import CallColumns
 
 # Columns of `corrected_calls` that hold figures, each with the report's column.
 FIGURES = {
@@ -103,6 +104,9 @@ class Corrections:
         found = self.figures(connection, run_no)
         if not found:
             return columns
+        # Here and not above: NumPy takes longer to import than the service may take to start.
+        import numpy as np
+
         rows = np.fromiter(found, dtype=np.int64, count=len(found)) - 1
         table = np.array([[-1 if value is None else value for value in row] for row in found.values()], dtype=np.int64)
         changed: dict[str, Any] = {}

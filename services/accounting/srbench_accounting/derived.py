@@ -44,6 +44,14 @@ class Derived(NamedTuple):
     model_usage: tuple[usage_pb2.ModelUsage, ...] = ()
 
 
+class LoadedRun(NamedTuple):
+    """A run of a lineage as the planner knows it, with its facts."""
+
+    run: planner_pb.Run
+    outcomes: OutcomeColumns
+    calls: CallColumns
+
+
 class TargetDeriving(Protocol):
     """The rules as they apply to one target of a run."""
 
@@ -71,10 +79,19 @@ class Deriving(Protocol):
         calls: CallColumns,
         *,
         correction: Json = None,
+        recoveries: Sequence[planner_pb.Run] = (),
         routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
-        """The report of a run from its plan and facts. `correction`: what it says of the correction in force;
-        `routings`: the answered previews of a run of that mode."""
+        """The report of a run from its plan and facts. `correction`: what it says of the correction in force.
+        `recoveries` of the run are named, not counted. `routings`: the answered previews of a run of that mode."""
+        ...
+
+    def merged_figures(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> RunFigures:
+        """The figures of a run together with its recoveries, as one side of a comparison."""
+        ...
+
+    def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
+        """The report of a run together with its recoveries."""
         ...
 
     def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:

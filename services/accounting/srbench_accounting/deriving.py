@@ -12,7 +12,7 @@ from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json
 
-from srbench_accounting.derived import Derived, TargetDeriving
+from srbench_accounting.derived import Derived, LoadedRun, TargetDeriving
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.plain_usage import PlainCall, PlainPrice, read_plain
 from srbench_accounting.pricing import Price, PriceList
@@ -102,10 +102,21 @@ class CoreDeriving:
         calls: CallColumns,
         *,
         correction: Json = None,
+        recoveries: Sequence[planner_pb.Run] = (),
         routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
         """See `derived.Deriving.report`."""
-        return self.figures_of.report(run, cases, outcomes, calls, correction=correction, routings=routings)
+        return self.figures_of.report(
+            run, cases, outcomes, calls, correction=correction, recoveries=recoveries, routings=routings
+        )
+
+    def merged_figures(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> RunFigures:
+        """The figures of a run together with its recoveries, as one side of a comparison."""
+        return self.figures_of.merged_figures(runs, cases)
+
+    def merged_report(self, runs: Sequence[LoadedRun], cases: Sequence[plan_pb2.PlanCase]) -> report_pb2.Report:
+        """The report of a run together with its recoveries."""
+        return self.figures_of.merged_report(runs, cases)
 
     def figures(
         self, run: planner_pb.Run, cases: Sequence[plan_pb2.PlanCase], outcomes: OutcomeColumns, calls: CallColumns

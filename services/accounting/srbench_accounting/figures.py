@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import planner_service_pb2 as planner_pb
 
-from srbench_accounting import schema
+from srbench_accounting import schema, views
 from srbench_accounting.columns import CellEnd
 from srbench_accounting.comparable import OUTPUT_LIMIT, Endings
 from srbench_accounting.compare import RunFigures
+from srbench_accounting.lineage_runs import lineage_runs
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.schema import row_id
 from srbench_accounting.store import Store
@@ -53,6 +54,20 @@ class Sides:
             self._kept.popitem(last=False)
         return side
 
+    async def merged(self, run_id: str) -> Side:
+        """The run together with its recoveries as one side; the run alone when it has none. Raises: as `side`."""
+        lineage = await lineage_runs(self._store, run_id)
+        if len(lineage) == 1:
+            return await self.side(run_id)
+        known, run = lineage[0]
+        cases = await self._store.registry.cases(known)
+
+        def work(connection: Connection) -> RunFigures:
+            loaded = [views.load_run(self._store, connection, one, planner_run) for one, planner_run in lineage]
+            return self._store.deriving.merged_figures(loaded, cases.cases)
+
+        return Side(run, known, cases, await self._store.reader.run(work))
+
     def _load(
         self, connection: Connection, run: planner_pb.Run, known: KnownRun, cases: PlanCases
     ) -> tuple[tuple[Any, ...], Side]:
@@ -76,8 +91,12 @@ def _revision(connection: Connection, run_no: int) -> tuple[Any, ...]:
     late = sa.select(sa.func.count(), sa.func.max(apart.apart_id)).where(
         apart.call_id.between(row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
     )
+    settled = sa.select(sa.func.max(schema.settlements.c.settlement_id)).where(
+        schema.settlements.c.call_id.between(row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
+    )
     corrected = sa.select(sa.func.max(corrections.correction_no)).where(corrections.run_no == run_no)
-    return (*counts, *connection.execute(late).one(), connection.execute(corrected).scalar())
+    newest = connection.execute(corrected).scalar(), connection.execute(settled).scalar()
+    return (*counts, *connection.execute(late).one(), *newest)
 
 
 def endings(connection: Connection, vocabulary: Vocabulary, run: KnownRun, planned: int) -> Endings:

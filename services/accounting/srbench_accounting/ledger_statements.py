@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection, Dialect
 
 from srbench_accounting import schema
 from srbench_accounting.rows import OUTCOME_COLUMNS, RECEIPT_COLUMNS
+from srbench_accounting.settlements import Settlements
 from srbench_accounting.statements import InStatement, Statement
 
 RUN_MOVES = (
@@ -80,6 +81,7 @@ class LedgerStatements:
             ),
             dialect,
         )
+        self.settlements = Settlements(dialect)
         self.add_call = _insert(calls, tuple(calls.c.keys()), dialect)
         self.open_call = _insert(schema.open_calls, ("call_id",), dialect)
         self.close_call = Statement(

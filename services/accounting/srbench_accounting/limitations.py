@@ -31,7 +31,12 @@ def _conditional(facts: RunFacts, benchmarks: frozenset[str], costs_known: bool)
         yield "The cost of some calls is unknown; totals that need them are null, and null proves no saving."
     if facts.status != "completed":
         yield f"The run is {facts.status}; cells without an answer count as not right."
-    if facts.recovery is not None:
+    if facts.merged:
+        yield (
+            f"The figures merge the run with {len(facts.child_attempts)} recoveries: in each cell the first attempt with "
+            "an answer counts, and the spend of all attempts does; cells that needed several had more than one chance."
+        )
+    if facts.is_recovery:
         yield "This run made new attempts at some cells of another run; on its own it is no score of the whole set."
     if facts.cost_policy == "capability_only":
         yield "The run enforced no budget and asked for no prices; its costs are for information."

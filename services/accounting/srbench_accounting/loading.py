@@ -13,6 +13,8 @@ from srbench_accounting import schema
 from srbench_accounting.column_cache import ColumnCache, Table
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
 from srbench_accounting.corrections import Corrections
+from srbench_accounting.settled_columns import in_force_by_row, settle_columns
+from srbench_accounting.settlements import Settlements
 from srbench_accounting.statements import InStatement, Statement
 from srbench_accounting.vocabulary import Vocabulary
 
@@ -35,6 +37,7 @@ class ColumnLoader:
 
     def __init__(self, dialect: Dialect, vocabulary: Vocabulary, corrections: Corrections) -> None:
         self._vocabulary = vocabulary
+        self._settlements = Settlements(dialect)
         self._corrections = corrections
         outcomes, calls, receipts = schema.outcomes, schema.calls, schema.receipts
         times = [
@@ -79,13 +82,15 @@ class ColumnLoader:
         )
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
-        """The outcomes and the calls of a run, corrected. `eligible_s`: when cells could first be leased, in seconds."""
+        """The outcomes and the calls of a run, corrected, and as operators settled what nobody knew. `eligible_s`: when
+        cells could first be leased, in seconds."""
         # In the connection's one transaction, and the outcomes first, so that no outcome is newer than its calls.
         outcome_count, call_count = self._counts.rows(connection, run_no)[0]
         outcomes = self._outcome_cache.load(connection, run_no, outcome_count)
         calls = self._call_columns(connection, self._call_cache.load(connection, run_no, call_count))
         corrected = self._corrections.apply(connection, run_no, calls)
-        return self._outcome_columns(connection, outcomes, eligible_s), corrected
+        settled = settle_columns(corrected, in_force_by_row(self._settlements.of_run(connection, run_no)))
+        return self._outcome_columns(connection, outcomes, eligible_s), settled
 
     def _outcome_columns(self, connection: Connection, table: Table, eligible_s: float) -> OutcomeColumns:
         column = dict(zip(_OUTCOME, table, strict=False))

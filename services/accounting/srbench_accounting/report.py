@@ -57,6 +57,15 @@ class TargetProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildAttempt:
+    """A later run that tried cells again: its id, its status, and how far it is, as counts by the names of `Progress`."""
+
+    id: str
+    status: str
+    progress: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """A run and its plan, as far as the report repeats or words them.
 
@@ -65,9 +74,10 @@ class RunFacts:
         reason: stable reason of a status other than `completed`; empty otherwise.
         mode: `live`, `preview` or `replay`.
         created_s, updated_s: seconds since 1970.
-        recovery: recovery facts; `None` unless the run is one.
-        child_attempts: (run id, status) of later runs that tried cells again.
+        recovery: recovery facts; `None` unless the run is one, or the report is merged.
+        child_attempts: later runs that tried cells again.
         plan_limitations: further sentences from the plan.
+        merged: whether the figures are those of the run and its recoveries together.
     """
 
     run_id: str
@@ -78,7 +88,7 @@ class RunFacts:
     created_s: float
     updated_s: float
     recovery: Json = None
-    child_attempts: Sequence[tuple[str, str]] = ()
+    child_attempts: Sequence[ChildAttempt] = ()
     plan_sha256: str = ""
     case_sha256: str = ""
     profile: str = ""
@@ -91,6 +101,14 @@ class RunFacts:
     accounting_correction: Json = None
     runner: Json = None
     plan_limitations: Sequence[str] = ()
+    merged: bool = False
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether the run tries only some cells of another run again; a merged report is of the run that it begins with."""
+        if self.merged:
+            return isinstance(self.recovery, dict) and bool(self.recovery.get("parent_run_id"))
+        return self.recovery is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +233,11 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns, rou
     subject = calls.where(calls.role == Role.SUBJECT)
     # Cells are numbered by target, benchmark and case, so that a scope's cells are neighbours, too.
     subject_cell = keys(subject.target, subject.case) * case_count + subject.case
+    current = subject.current()
+    current_cell = keys(current.target, current.case) * case_count + current.case
     outcome_cell = outcome_keys[outcome_order] * case_count + outcomes.case
     right = outcome_cell[(outcomes.end == CellEnd.DONE) & (outcomes.correct == 1)]
-    switches = cell_switches(subject, subject_cell, right)
+    switches = cell_switches(current, current_cell, right)
     routing_keys = np.empty(0, dtype=np.int64) if routings is None else keys(routings.target, routings.case)
     routing_order = np.argsort(routing_keys, kind="stable")
     return _Tables(
@@ -225,7 +245,7 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns, rou
         cell_keys=np.sort(keys(plan.cell_target, plan.cell_case)),
         covered_keys=np.unique(subject_cell) // max(case_count, 1),
         outcomes=outcomes,
-        subject_latency_s=_subject_latency(outcomes, outcome_cell, subject, subject_cell),
+        subject_latency_s=_subject_latency(outcomes, outcome_cell, current, current_cell),
         outcome_keys=outcome_keys[outcome_order],
         calls=calls,
         call_keys=call_keys[call_order],
@@ -262,7 +282,7 @@ def _with_score(whole: Metrics, rows: list[Metrics], facts: RunFacts, weights: M
     return replace(
         whole,
         macro_accuracy=score,
-        sr_bench_score=score if full and whole.complete and facts.recovery is None else None,
+        sr_bench_score=score if full and whole.complete and not facts.is_recovery else None,
         score_scope=_score_scope(present, facts),
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import report_pb2 as pb
 from srbench.v1 import usage_pb2
 from srbench_kit.values import fill_value, to_value
 
 from srbench_accounting.diagnostics import OutputDiagnostics
 from srbench_accounting.metrics import Metrics
-from srbench_accounting.report import VERSION, Failure, Report, RunFacts, TargetProfile
+from srbench_accounting.report import VERSION, ChildAttempt, Failure, Report, RunFacts, TargetProfile
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,7 +36,7 @@ def report(made: Report) -> pb.Report:
         mode=facts.mode,
         cost_policy=facts.cost_policy,
         failure=_failure(made.failure),
-        child_attempts=[pb.ChildAttempt(id=run, status=status) for run, status in facts.child_attempts],
+        child_attempts=[_child(one) for one in facts.child_attempts],
         summary=pb.ReportSummary(
             targets=[metrics(row) for row in summary.targets],
             wall_time_s=summary.wall_time_s,
@@ -98,6 +99,10 @@ def _diagnostics(made: OutputDiagnostics) -> pb.OutputDiagnostics:
             unknown_finish_reason=made.unknown_finish_reason,
         ),
     )
+
+
+def _child(one: ChildAttempt) -> pb.ChildAttempt:
+    return pb.ChildAttempt(id=one.id, status=one.status, progress=planner_pb.Progress(**one.progress))
 
 
 def _failure(made: Failure | None) -> pb.ReportFailure | None:

@@ -11,7 +11,7 @@ from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json, from_value
 
 from srbench_accounting.columns import Labels, PlanColumns
-from srbench_accounting.report import RunFacts, TargetProfile
+from srbench_accounting.report import ChildAttempt, RunFacts, TargetProfile
 
 
 def run_facts(run: planner_pb.Run) -> RunFacts:
@@ -39,6 +39,12 @@ def run_facts(run: planner_pb.Run) -> RunFacts:
         runner=from_value(run.provenance),
         plan_limitations=list(plan.limitations),
     )
+
+
+def child_attempt(run: planner_pb.Run) -> ChildAttempt:
+    """A recovery as its parent's report names it."""
+    progress = {field.name: int(count) for field, count in run.progress.ListFields()}
+    return ChildAttempt(id=run.id, status=run.status, progress=progress)
 
 
 def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol, TypeAlias
 
 from grpc import aio
-from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
@@ -32,7 +31,7 @@ class Sources(Protocol):
         ...
 
 
-class RetrospectServicer(rpc.AccountingServiceServicer):
+class RetrospectServicer:
     """Looks back at runs; originals stay as they are."""
 
     def __init__(self, store: Store, planner: Sources, graders: regrading.Graders) -> None:

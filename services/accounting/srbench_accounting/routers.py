@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srbench_accounting.columns import Floats, Ints, Labels
 
-PERMUTATIONS = 999
+PERMUTATIONS = 499
 SEED = 20260918
 NOT_CHEAP_ENOUGH = "every single model costs more than the router"
 ROUTER_COST_UNKNOWN = "the router's cost is unknown"
@@ -110,12 +113,12 @@ class RegretParts:
 def null_routers(pool: Pool, routed: Routed) -> NullRouters:
     """Always one model, the best mix at the router's spend, the router's own split shuffled, and the oracle."""
     always = tuple(
-        Policy(name=name, quality=float(pool.right[row] @ pool.weight), cost=_sum(pool.cost[row]))
+        Policy(name=name, quality=_quality(pool.right[row], pool.weight), cost=_sum(pool.cost[row]))
         for row, name in enumerate(pool.names)
     )
     mix, reason = static_mix(always, routed.cost)
     return NullRouters(
-        router=Policy(name=routed.name, quality=float(routed.right @ pool.weight), cost=routed.cost),
+        router=Policy(name=routed.name, quality=_quality(routed.right, pool.weight), cost=routed.cost),
         always=always,
         static_mix=mix,
         static_mix_reason=reason,
@@ -158,12 +161,11 @@ def split_test(pool: Pool, choice: Ints, permutations: int = PERMUTATIONS, seed:
     made, right = choice[known], pool.right[:, known]
     weight = pool.weight[known] / pool.weight[known].sum()
     counts = np.bincount(made, minlength=len(pool.names))
-    observed = float(right[made, np.arange(len(known))] @ weight)
-    dealt = np.random.Generator(np.random.PCG64(seed)).permuted(
-        np.broadcast_to(made.astype(np.int8), (permutations, len(known))), axis=1
-    )
-    # Of each model's cases, those dealt to it and answered right.
-    scores = sum(((dealt == row) @ (right[row] * weight) for row in np.flatnonzero(counts)), np.zeros(permutations))
+    observed = _quality(right[made, np.arange(len(known))], weight)
+    # A deal puts the cases in random order and gives the first model the first of them, as many as it chose, and so on.
+    deals, ends, scores = _deals(len(known), permutations, seed), np.cumsum(counts), np.zeros(permutations)
+    for row in np.flatnonzero(counts).tolist():
+        scores += (right[row] * weight).take(deals[:, ends[row] - counts[row] : ends[row]]).sum(axis=1)
     as_good = int((scores >= observed - 1e-12).sum())
     return SplitTest(
         known_choices=len(known),
@@ -175,14 +177,22 @@ def split_test(pool: Pool, choice: Ints, permutations: int = PERMUTATIONS, seed:
     )
 
 
+@lru_cache(maxsize=2)
+def _deals(cases: int, permutations: int, seed: int) -> Ints:
+    """(deal, place) → case; every order of the cases is as likely. The same for all routers over as many cases."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    orders = np.broadcast_to(np.arange(cases), (permutations, cases))
+    return generator.permuted(orders, axis=1)
+
+
 def oracle(pool: Pool) -> Policy:
     """The cheapest right answer of every case; the cheapest answer where none is right."""
     cost = np.where(np.isnan(pool.cost), np.inf, pool.cost)
-    any_right = pool.right.any(axis=0)
+    any_right: NDArray[np.bool_] = np.asarray(pool.right.any(axis=0))
     among = np.where((pool.right == 1) | ~any_right, cost, np.inf)
     cheapest = among.min(axis=0)
     known = bool(np.isfinite(cheapest).all())
-    return Policy(name="oracle", quality=float(any_right @ pool.weight), cost=int(cheapest.sum()) if known else None)
+    return Policy(name="oracle", quality=_quality(any_right, pool.weight), cost=int(cheapest.sum()) if known else None)
 
 
 def regret(pool: Pool, routed: Routed) -> tuple[RegretParts, tuple[RegretParts, ...]]:
@@ -209,6 +219,11 @@ def regret(pool: Pool, routed: Routed) -> tuple[RegretParts, tuple[RegretParts, 
     rows = [parts(names[code + 1], np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()]
     rows.sort(key=lambda row: (-row.weight, row.decision))
     return parts("", np.arange(len(codes))), tuple(rows)
+
+
+def _quality(right: NDArray[Any], weight: Floats) -> float:
+    """The weighted share of right answers; rounding makes it no more than all of them."""
+    return min(1.0, float(right @ weight))
 
 
 def _mixed(parts: Sequence[tuple[Policy, float]]) -> Policy:

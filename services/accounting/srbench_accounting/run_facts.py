@@ -42,6 +42,10 @@ class Planner(Protocol):
         """A run with its plan, as it stands now; without manifest and provenance when it is a `summary`."""
         ...
 
+    async def lineage(self, run_id: str) -> list[planner_pb.Run]:
+        """A run and all its recoveries, oldest first, without manifests."""
+        ...
+
     async def plan_cases(self, plan_sha256: str) -> list[plan_pb2.PlanCase]:
         """The cases of a plan in order."""
         ...
@@ -134,6 +138,10 @@ class RunRegistry:
     async def planner_run(self, run_id: str, *, summary: bool = False) -> planner_pb.Run:
         """Where the run stands in the planner; in short when it is a `summary`. Raises: `NotFound`, `Unreachable`."""
         return await self._planner.run(run_id, summary=summary)
+
+    async def lineage(self, run_id: str) -> list[planner_pb.Run]:
+        """The run and all its recoveries. Raises: `NotFound` (`NO_SUCH_RUN`), `Unreachable`."""
+        return await self._planner.lineage(run_id)
 
     async def _load_run(self, run_id: str) -> KnownRun:
         row = await self._reader.run(lambda connection: self._row(connection, run_id))

@@ -14,6 +14,7 @@ from srbench_accounting.evidence import EvidenceStore, Pending
 from srbench_accounting.ledger_statements import LedgerStatements
 from srbench_accounting.rows import CallRow, OutcomeRow, ReceiptRow, Stored, micros, outcome_row, receipt_row
 from srbench_accounting.run_facts import KnownRun
+from srbench_accounting.settled import settled_cost
 from srbench_accounting.statements import Row
 from srbench_accounting.vocabulary import JobWords
 
@@ -34,7 +35,7 @@ class RunJob:
         evidence: EvidenceStore,
         cells: set[int],
     ) -> None:
-        self._connection, self._statements = connection, statements
+        self._connection, self._statements, self._settlements = connection, statements, statements.settlements
         self._run, self._words, self._evidence = run, words, evidence
         row = statements.lock_run.rows(connection, run.run_no)[0]
         limit, self._max_calls, self._halt_reason, self._call_count, self._outcome_count, *rest = row
@@ -272,8 +273,15 @@ class RunJob:
             self._new_receipts[call.call_id] = row
             call.status = row.status
             if old.cost is None:
-                self._unknown_count += (row.cost is None) - 1
-                self._money.correct(call.reserved or 0, row.cost)
+                self._recount(call, old, row)
+
+    def _recount(self, call: CallView, old: ReceiptRow, row: ReceiptRow) -> None:
+        """Moves the money of a call whose receipt did not know its cost. An operator may have settled it meanwhile."""
+        settlement = self._settlements.newest(self._connection, call.call_id)
+        before = settled_cost(settlement, old.status)
+        after = row.cost if row.cost is not None else settled_cost(settlement, row.status)
+        self._unknown_count += (after is None) - (before is None)
+        self._money.recount(call.reserved or 0, before, after)
 
     def _is_apart(self, call: CallView, row: ReceiptRow) -> bool:
         stored = self._statements.receipts_apart.rows(self._connection, call.call_id)

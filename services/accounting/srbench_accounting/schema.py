@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0003"
+HEAD = "0004"
 metadata = sa.MetaData()
 
 # A call's or outcome's id is `run_no << SEQUENCE_BITS | sequence`; the sequence counts from 1 without a gap in its run.
@@ -240,4 +240,14 @@ corrected_calls = sa.Table(
     sa.Column("inference_call_count", sa.BigInteger),
     sa.Column("cache_read_reported", sa.SmallInteger),
     sa.Index("corrected_calls_by_call", "call_id"),
+)
+
+# What operators said of calls whose cost is unknown; the newest of a call is in force. `data` is a `CallSettlement`.
+settlements = sa.Table(
+    "settlements",
+    metadata,
+    sa.Column("settlement_id", _BIG, primary_key=True),
+    sa.Column("call_id", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("settlements_by_call", "call_id"),
 )

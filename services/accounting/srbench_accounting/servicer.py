@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench.v1 import accounting_service_pb2_grpc as rpc
 from srbench.v1 import report_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
@@ -16,22 +17,66 @@ from srbench_kit.errors import InvalidInput
 
 from srbench_accounting import checking, evidence, views
 from srbench_accounting.client import GraderClient, PlannerClient
-from srbench_accounting.comparing_servicer import ComparingServicer
+from srbench_accounting.lineage_runs import lineage_runs
 from srbench_accounting.recording import FactStream
-from srbench_accounting.retrospect_servicer import RetrospectServicer
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
+
+if TYPE_CHECKING:
+    from srbench_accounting.comparing_servicer import ComparingServicer
+    from srbench_accounting.retrospect_servicer import RetrospectServicer
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 
 
-class Accounting(ComparingServicer, RetrospectServicer):
-    """The ledger's face; comparisons and what looks back at a run are mixins of their own."""
+def _answer_of(part: str, method: str) -> Any:
+    """A method with one answer, which is that of the same method of `part`."""
+
+    async def call(self: Accounting, request: Any, context: Context) -> Any:
+        return await getattr(getattr(self, part), method)(request, context)
+
+    return call
+
+
+def _answers_of(part: str, method: str) -> Any:
+    """A method with a stream of answers, which are those of the same method of `part`."""
+
+    async def call(self: Accounting, request: Any, context: Context) -> AsyncIterator[Any]:
+        async for answer in getattr(getattr(self, part), method)(request, context):
+            yield answer
+
+    return call
+
+
+class Accounting(rpc.AccountingServiceServicer):
+    """The ledger's face. Comparisons and what looks back at a run are parts of their own, imported when they are asked for:
+    NumPy takes longer to import than the service may take to start."""
+
+    CompareRuns = _answer_of("comparing", "CompareRuns")
+    ComparePairs = _answer_of("comparing", "ComparePairs")
+    ListComparisonOptions = _answer_of("comparing", "ListComparisonOptions")
+    RegradeRun = _answer_of("retrospect", "RegradeRun")
+    ExportRun = _answers_of("retrospect", "ExportRun")
+    ReconcileUsage = _answer_of("retrospect", "ReconcileUsage")
+    ListCorrections = _answer_of("retrospect", "ListCorrections")
 
     def __init__(self, store: Store, planner: PlannerClient, graders: GraderClient) -> None:
-        ComparingServicer.__init__(self, store, planner)
-        RetrospectServicer.__init__(self, store, planner, graders)
+        self._store = store
+        self._planner = planner
+        self._graders = graders
+
+    @cached_property
+    def comparing(self) -> ComparingServicer:
+        """Compares runs."""
+
+        return ComparingServicer(self._store, self._planner)
+
+    @cached_property
+    def retrospect(self) -> RetrospectServicer:
+        """Looks back at finished runs."""
+
+        return RetrospectServicer(self._store, self._planner, self._graders)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
@@ -62,11 +107,10 @@ class Accounting(ComparingServicer, RetrospectServicer):
 
     async def GetReport(self, request: pb.GetReportRequest, context: Context) -> report_pb2.Report:
         store = self._store
-        planner_run, run = await asyncio.gather(
-            store.registry.planner_run(request.run_id), store.registry.run(request.run_id)
-        )
-        cases = await store.registry.cases(run)
-        return await store.reader.run(lambda connection: views.report(store, connection, run, planner_run, cases))
+        lineage = await lineage_runs(store, request.run_id)
+        cases = await store.registry.cases(lineage[0][0])
+        read = views.merged_report if request.lineage else views.report
+        return await store.reader.run(lambda connection: read(store, connection, lineage, cases))
 
     async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
         run, cases = await self._run_with_cases(request.run_id)

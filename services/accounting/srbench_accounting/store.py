@@ -15,11 +15,14 @@ from srbench_accounting.derived import Deriving
 from srbench_accounting.evidence import EvidenceStore
 from srbench_accounting.known_calls import KnownCalls
 from srbench_accounting.ledger import Ledger
+from srbench_accounting.ledger_statements import LedgerStatements
 from srbench_accounting.listing import Lists
 from srbench_accounting.recording import Recorder
 from srbench_accounting.replaying import Replays
 from srbench_accounting.run_facts import Planner, RunRegistry
 from srbench_accounting.schema import HEAD, metadata
+from srbench_accounting.settlements import Settlements
+from srbench_accounting.settling import Settling
 from srbench_accounting.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -61,6 +64,8 @@ class Store:
     board: ActivityBoard
     deriving: Deriving
     replays: Replays
+    settlements: Settlements
+    settling: Settling
     corrections: Corrections
 
     def close(self) -> None:
@@ -78,6 +83,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
     writer, reader = db.GroupWriter(engine, before_commit=evidence.sync), db.Reader(engine)
     vocabulary = Vocabulary(engine.dialect)
     lists = Lists(engine.dialect)
+    settlements = Settlements(engine.dialect)
     corrections = Corrections(engine.dialect)
     ledger = Ledger(engine.dialect, vocabulary, evidence)
     known_calls = KnownCalls(reader, lists, vocabulary, evidence)
@@ -96,5 +102,7 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         board=ActivityBoard(),
         deriving=deriving,
         replays=Replays(engine.dialect, vocabulary, lists),
+        settlements=settlements,
+        settling=Settling(LedgerStatements(engine.dialect), lists, settlements, vocabulary),
         corrections=corrections,
     )

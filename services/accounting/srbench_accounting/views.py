@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
@@ -10,12 +13,15 @@ from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
 from srbench_accounting import answers, convert, corrections, schema
+from srbench_accounting.derived import LoadedRun
 from srbench_accounting.listing import CallWithEnd, Filter, Page
 from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
 
 NOTHING = -1
+# A run and its recoveries, oldest first: as the ledger knows each, and as the planner does.
+LineageRuns: TypeAlias = Sequence[tuple[KnownRun, planner_pb.Run]]
 
 
 def spend(store: Store, connection: Connection, run: KnownRun) -> pb.Spend:
@@ -32,21 +38,38 @@ def spend(store: Store, connection: Connection, run: KnownRun) -> pb.Spend:
     )
 
 
-def report(
-    store: Store, connection: Connection, run: KnownRun, planner_run: planner_pb.Run, cases: PlanCases
-) -> report_pb2.Report:
-    """The report of a run, computed from its plan and facts."""
+def load_run(store: Store, connection: Connection, run: KnownRun, planner_run: planner_pb.Run) -> LoadedRun:
+    """A run with the columns of its facts."""
     eligible_s = planner_run.create_time.seconds + planner_run.create_time.nanos / 1e9
-    outcomes, calls = store.loader.load(connection, run.run_no, eligible_s)
+    return LoadedRun(planner_run, *store.loader.load(connection, run.run_no, eligible_s))
+
+
+def report(store: Store, connection: Connection, lineage: LineageRuns, cases: PlanCases) -> report_pb2.Report:
+    """The report of the first run of a lineage, computed from its plan and facts."""
+    run, planner_run = lineage[0]
+    loaded = load_run(store, connection, run, planner_run)
     made = store.corrections.of_run(connection, run.run_no, calls=False)
-    correction = corrections.shown(made[-1] if made else None)
     routings = None
     if planner_run.plan.mode == "preview":
         # Imported when needed, as all that works on columns is.
         from srbench_accounting import routing_rows
 
         routings = routing_rows.load(connection, run.run_no)
-    return store.deriving.report(planner_run, cases.cases, outcomes, calls, correction=correction, routings=routings)
+    return store.deriving.report(
+        planner_run,
+        cases.cases,
+        loaded.outcomes,
+        loaded.calls,
+        correction=corrections.shown(made[-1] if made else None),
+        recoveries=[recovery for _, recovery in lineage[1:]],
+        routings=routings,
+    )
+
+
+def merged_report(store: Store, connection: Connection, lineage: LineageRuns, cases: PlanCases) -> report_pb2.Report:
+    """The report of a run together with its recoveries."""
+    loaded = [load_run(store, connection, run, planner_run) for run, planner_run in lineage]
+    return store.deriving.merged_report(loaded, cases.cases)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:
@@ -125,12 +148,15 @@ def _calls(store: Store, connection: Connection, run: KnownRun, cases: PlanCases
     numbers = {number for row, end in rows for number in convert.call_words(row, end)}
     words = store.vocabulary.words(connection, numbers)
     found = []
+    settled = store.settlements.of_run(connection, run.run_no)
     for row, end in rows:
         message = convert.call(row, end, run=run, case=_case(cases, row.case_index), words=words)
         if end is None:
             activity = store.board.find((run.run_id, row.cell, row.ordinal, row.offer))
             if activity is not None:
                 message.activity.CopyFrom(activity)
+        if message.sequence in settled:
+            message.settlement.CopyFrom(settled[message.sequence][-1])
         found.append(message)
     return found
 

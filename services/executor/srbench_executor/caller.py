@@ -16,6 +16,7 @@ from srbench.v1 import plan_pb2, target_pb2
 from srbench_kit.completion import header
 from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
+from srbench_kit.times import fill_time
 from srbench_kit.values import Json
 
 from srbench_executor import receipts, request
@@ -108,7 +109,9 @@ class Caller:
         give_up_at = time.monotonic() + run.limits.admission_wait_s
         offer = 0
         while True:
-            dispatch.key.offer = offer
+            if offer:
+                # Another call in accounting's eyes: what was reported of the one before stays as it is.
+                dispatch = _again(dispatch, offer)
             answer, asked_s = await self._offer(cell, question, outgoing, dispatch, session)
             if not isinstance(answer, Ended) or answer.status != pb.CALL_STATUS_NOT_ACCEPTED or cell.stopped:
                 return answer
@@ -144,11 +147,9 @@ class Caller:
         self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str
     ) -> tuple[Ended | Refused, float | None]:
         """One offer of the call; with it the seconds after which the endpoint would take another."""
-        offered = pb.Dispatch()
-        offered.CopyFrom(dispatch)
-        offered.dispatch_time.FromNanoseconds(time.time_ns())
+        fill_time(dispatch.dispatch_time, time.time_ns())
         crashpoint("executor.before_dispatch")
-        ack = await self._facts.record([pb.Fact(dispatch=offered)])
+        ack = await self._facts.record([pb.Fact(dispatch=dispatch)])
         crashpoint("executor.after_dispatch")
         if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
             return _from_record(ack.known_call), None
@@ -157,14 +158,14 @@ class Caller:
         redactor = _run_of(cell).redactor
         if cell.stopped is not None:
             settled = receipts.not_accepted(cell.stopped.reason, "the run was stopped before the request left", redactor)
-            return await self._settle(offered.key, settled, None), None
+            return await self._settle(dispatch.key, settled, None), None
         try:
-            number = self._spool.open(offered, redactor)
+            number = self._spool.open(dispatch, redactor)
         except Exhausted as error:
             return await self._settle(
-                offered.key, receipts.not_accepted("storage_full", error.message, redactor), None
+                dispatch.key, receipts.not_accepted("storage_full", error.message, redactor), None
             ), None
-        return await self._send(cell, question, outgoing, offered, session, number)
+        return await self._send(cell, question, outgoing, dispatch, session, number)
 
     async def _send(
         self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str, number: int
@@ -189,7 +190,8 @@ class Caller:
                 session_id=session,
                 redactor=run.redactor,
             )
-            asked_s = retry_after_s(header(call.headers, "retry-after"), datetime.now(UTC))
+            wait = header(call.headers, "retry-after")
+            asked_s = retry_after_s(wait, datetime.now(UTC)) if wait else None
         return await self._settle(dispatch.key, settled, number), asked_s
 
     async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
@@ -211,6 +213,14 @@ class Caller:
 def _run_of(cell: Cell) -> Run:
     assert cell.run is not None, "a cell's run is fetched before its first call"
     return cell.run
+
+
+def _again(dispatch: pb.Dispatch, offer: int) -> pb.Dispatch:
+    """The dispatch of one more offer."""
+    offered = pb.Dispatch()
+    offered.CopyFrom(dispatch)
+    offered.key.offer = offer
+    return offered
 
 
 def deadline_of(cell: Cell, run: Run) -> float:

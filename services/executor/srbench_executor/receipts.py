@@ -11,6 +11,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import target_pb2
 from srbench_kit.completion import Completion, dump_json
 from srbench_kit.redact import Redactor
+from srbench_kit.times import fill_time
 
 from srbench_executor.call import Call, Cut
 
@@ -30,7 +31,7 @@ class Settlement:
 def not_accepted(reason: str, message: str, redactor: Redactor) -> Settlement:
     """The settlement of a call whose request was never written."""
     receipt = pb.Receipt(status=pb.CALL_STATUS_NOT_ACCEPTED, reason=reason, message=redactor.text(message))
-    receipt.finish_time.FromNanoseconds(time.time_ns())
+    fill_time(receipt.finish_time, time.time_ns())
     return Settlement(receipt=receipt, evidence=b"", text="")
 
 
@@ -98,8 +99,8 @@ def _fill_from_answer(receipt: pb.Receipt, completion: Completion, redactor: Red
 
 def _fill_times(receipt: pb.Receipt, call: Call) -> None:
     if call.start_time_ns:
-        receipt.start_time.FromNanoseconds(call.start_time_ns)
-    receipt.finish_time.FromNanoseconds(time.time_ns())
+        fill_time(receipt.start_time, call.start_time_ns)
+    fill_time(receipt.finish_time, time.time_ns())
     if call.connect_ns is not None:
         receipt.connect_ns = call.connect_ns
     if call.sent_ns is None:

@@ -34,25 +34,21 @@ class Subject:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run, constant but for `stop_reason`."""
+    """One run, constant but for its cells. `options`: the frozen options by benchmark."""
 
     context: queue_pb.RunContext
     subjects: list[Subject]
     auxiliary: dict[str, Subject]
     redactor: Redactor
+    # When the run must be over, in seconds since 1970; infinite when its context says nothing.
+    deadline: float
+    options: dict[str, dict[str, Json]] = field(default_factory=dict)
     cells: set[object] = field(default_factory=set)
 
     @property
     def limits(self) -> plan_pb2.Limits:
         """The run's bounds."""
         return self.context.limits
-
-    @property
-    def deadline(self) -> float:
-        """When the run must be over, in seconds since 1970; infinite when it says nothing."""
-        if not self.context.HasField("deadline_time"):
-            return float("inf")
-        return self.context.deadline_time.ToNanoseconds() / 1e9
 
 
 def prepare(context: queue_pb.RunContext) -> Run:
@@ -64,11 +60,14 @@ def prepare(context: queue_pb.RunContext) -> Run:
         return Subject(target=target, endpoint=endpoint(target.base_url), params=params)
 
     every = [*context.targets, *context.auxiliary_targets]
+    options = object_of(context.benchmark_options)
     names = {name for target in every for name in (target.api_key_env, target.preview_api_key_env) if name}
     return Run(
         context=context,
         subjects=[subject(target) for target in context.targets],
         auxiliary={target.id: subject(target) for target in context.auxiliary_targets},
+        options={name: given for name, given in options.items() if isinstance(given, dict)},
+        deadline=context.deadline_time.ToNanoseconds() / 1e9 if context.HasField("deadline_time") else float("inf"),
         redactor=Redactor([value for name in sorted(names) if (value := os.environ.get(name))]),
     )
 
@@ -87,6 +86,8 @@ class RunBook:
             task = self._runs[run_id] = asyncio.create_task(self._fetch(run_id))
             task.add_done_callback(lambda done: self._forget_failed(run_id, done))
             self._prune()
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
         # Shielded: one cell that is stopped must not take the answer from the others.
         return await asyncio.shield(task)
 

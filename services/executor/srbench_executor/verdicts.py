@@ -5,7 +5,8 @@ from __future__ import annotations
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import grader_service_pb2 as grader_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_kit.values import Json, fill_value, object_of
+from srbench_kit.times import fill_time
+from srbench_kit.values import Json, fill_value
 
 from srbench_executor.call import Cut
 from srbench_executor.work import Cell, Ended, Refused, Verdict
@@ -53,7 +54,7 @@ def of_grade(grade: grader_pb.Grade) -> Verdict:
     """The verdict that a grade gives."""
     if grade.failure_reason:
         message = grade.failure_message or f"the answer could not be graded: {grade.failure_reason}"
-        return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="grading_failed", message=message)
+        return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="grading_failed", message=message, grade=grade)
     return Verdict(state=queue_pb.CELL_STATE_DONE, grade=grade)
 
 
@@ -70,8 +71,8 @@ def outcome(cell: Cell, verdict: Verdict, now_ns: int) -> pb.CellOutcome:
         reason=verdict.reason,
         message=verdict.message,
     )
-    found.start_time.FromNanoseconds(int(cell.began * 1e9))
-    found.finish_time.FromNanoseconds(now_ns)
+    fill_time(found.start_time, int(cell.began * 1e9))
+    fill_time(found.finish_time, now_ns)
     if verdict.grade is not None:
         _fill_grade(found, verdict.grade)
     elif verdict.quality_failure:
@@ -94,5 +95,5 @@ def _fill_grade(found: pb.CellOutcome, grade: grader_pb.Grade) -> None:
     if grade.HasField("strict_format"):
         found.strict_format = grade.strict_format
     found.grader_version = grade.grader_version
-    if object_of(grade.details):
+    if grade.details.object_value.members:
         found.details.CopyFrom(grade.details)

@@ -48,7 +48,7 @@ class Verdict:
 
     Attributes:
         state: `QUEUED` hands it back, `UNSPECIFIED` drops it without a word (somebody else has it), all else is an outcome.
-        grade: the grade of a `DONE` cell; `None` where the model's failure is the answer.
+        grade: the grade of a `DONE` cell, or what is known of a grading that failed; `None` where a call's end decides.
         quality_failure: see `Ended`.
         details: facts of an outcome that has no grade by its nature.
     """

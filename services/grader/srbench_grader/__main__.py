@@ -10,9 +10,10 @@ from srbench.v1.grader_service_pb2_grpc import add_GraderServiceServicer_to_serv
 from srbench_kit import auth, logs, serving, wire
 from srbench_kit.errors import EXIT_CODES, InvalidInput, SrBenchError
 
-from srbench_grader.references import ReferenceCache, planner_fetch
+from srbench_grader.references import ReferenceCache, hidden_fetch, planner_fetch
 from srbench_grader.registry import load_graders
 from srbench_grader.servicer import GraderServicer
+from srbench_grader.workshop import Workshop
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SR_BENCH_GRADER"})
@@ -34,9 +35,13 @@ async def _serve(listen: str) -> None:
         raise InvalidInput("NO_ADDRESS", "SR_BENCH_PLANNER_ADDRESS is not set; expected host:port or unix:/path")
     server = serving.Server(listen)
     async with wire.channel(planner, auth.service_metadata("grader")) as channel:
-        servicer = GraderServicer(load_graders(), ReferenceCache(planner_fetch(channel)))
+        workshop = Workshop(hidden_fetch(channel))
+        servicer = GraderServicer(load_graders(), ReferenceCache(planner_fetch(channel)), workshop)
         server.add(servicer, add_GraderServiceServicer_to_server, "srbench.v1.GraderService")
-        await serving.serve(server)
+        try:
+            await serving.serve(server)
+        finally:
+            workshop.close()
 
 
 if __name__ == "__main__":

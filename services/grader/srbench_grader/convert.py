@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from srbench.v1 import grader_service_pb2 as pb
 from srbench_kit.errors import SrBenchError
 from srbench_kit.values import fill_value, from_value, object_of
 
-from srbench_grader.grading import Case, Grader, Grading, JudgeReply
+from srbench_grader.grading import Case, Grader, Grading, JudgeReply, Submission
+
+
+def with_options(case: Case, answer: pb.Answer) -> Case:
+    """`case` with the options that came with the answer."""
+    return replace(case, options=object_of(answer.options)) if answer.HasField("options") else case
+
+
+def submission(answer: pb.Answer) -> Submission:
+    """The answer to be judged."""
+    return Submission(text=answer.text, parts=tuple(answer.parts) or (answer.text,), replies=replies(answer))
 
 
 def case(reference: pb.Reference) -> Case:
@@ -17,12 +29,21 @@ def case(reference: pb.Reference) -> Case:
         answer=from_value(reference.answer),
         metadata=object_of(reference.metadata),
         choice_count=max(reference.choice_count, 0),
+        question=reference.question,
     )
 
 
 def replies(answer: pb.Answer) -> tuple[JudgeReply, ...]:
     """What the judge said so far."""
-    return tuple(JudgeReply(text=reply.text, finish_reason=reply.finish_reason) for reply in answer.judge_replies)
+    return tuple(
+        JudgeReply(
+            text=reply.text,
+            finish_reason=reply.finish_reason,
+            failure_reason=reply.failure_reason,
+            failure_message=reply.failure_message,
+        )
+        for reply in answer.judge_replies
+    )
 
 
 def grade(sequence: int, grader: Grader, grading: Grading) -> pb.Grade:
@@ -42,6 +63,8 @@ def grade(sequence: int, grader: Grader, grading: Grading) -> pb.Grade:
             chat = message.judge_request.messages.add(role=role)
             chat.content.string_value = content
         fill_value(message.judge_request.request_fields, dict(grading.judge_call.request_fields))
+        message.judge_request.option = grading.judge_call.option
+    message.failure_reason, message.failure_message = grading.failure_reason, grading.failure_message
     return message
 
 

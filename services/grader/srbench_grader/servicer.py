@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from grpc import aio
 from srbench.v1 import grader_service_pb2 as pb
+from srbench.v1 import setup_pb2
 from srbench.v1.grader_service_pb2_grpc import GraderServiceServicer
 from srbench_kit import auth
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
 
-from srbench_grader import convert
+from srbench_grader import convert, setup
 from srbench_grader.grading import Case, Grader
 from srbench_grader.references import CaseSet, ReferenceCache
+from srbench_grader.workshop import Workshop
 
 _log = logging.getLogger(__name__)
 _CALLERS = ("executor", "accounting", "planner", "gateway")
 
 
 class GraderServicer(GraderServiceServicer):
-    """Judges answers with `graders` against the references of `references`."""
+    """Judges answers with `graders` against the references of `references`; programs run in the `workshop`."""
 
-    def __init__(self, graders: Mapping[str, Grader], references: ReferenceCache) -> None:
+    def __init__(self, graders: Mapping[str, Grader], references: ReferenceCache, workshop: Workshop) -> None:
         self._graders = graders
         self._references = references
+        self._workshop = workshop
 
     async def Grade(
         self, request_iterator: AsyncIterator[pb.GradeRequest], context: aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[pb.GradeResponse]:
         auth.require_role(context, *_CALLERS)
-        async for request in request_iterator:
-            yield pb.GradeResponse(grades=[await self._fetched(answer) for answer in request.answers])
+        stream = _GradeStream(self)
+        reader = asyncio.ensure_future(stream.read(request_iterator))
+        try:
+            async for response in stream.responses():
+                yield response
+        finally:
+            reader.cancel()
+            stream.cancel()
 
     async def GradeBatch(self, request: pb.GradeBatchRequest, context: aio.ServicerContext[Any, Any]) -> pb.GradeResponse:
         auth.require_role(context, *_CALLERS)
         cases = {reference.case_index: convert.case(reference) for reference in request.references}
-        return pb.GradeResponse(grades=[self._grade(answer, cases) for answer in request.answers])
+        return pb.GradeResponse(grades=[await self._grade(answer, cases) for answer in request.answers])
 
-    async def _fetched(self, answer: pb.Answer) -> pb.Grade:
+    async def InspectSetup(
+        self, request: setup_pb2.InspectSetupRequest, context: aio.ServicerContext[Any, Any]
+    ) -> setup_pb2.InspectSetupResponse:
+        auth.require_role(context, "planner", "gateway")
+        return await asyncio.to_thread(setup.inspect, request)
+
+    def is_slow(self, answer: pb.Answer) -> bool:
+        """Whether judging this answer takes longer than others should wait."""
+        grader = self._graders.get(answer.grader)
+        return grader is not None and grader.run is not None
+
+    async def fetched(self, answer: pb.Answer) -> pb.Grade:
         """Grades against the planner's reference. Only an unreachable planner ends the stream."""
         try:
             cases = await self._references.case_set(answer.case_sha256)
@@ -47,9 +68,9 @@ class GraderServicer(GraderServiceServicer):
             raise
         except SrBenchError as error:
             return convert.failure(answer.sequence, error)
-        return self._grade(answer, cases)
+        return await self._grade(answer, cases)
 
-    def _grade(self, answer: pb.Answer, cases: CaseSet) -> pb.Grade:
+    async def _grade(self, answer: pb.Answer, cases: CaseSet) -> pb.Grade:
         grader = self._graders.get(answer.grader)
         if grader is None:
             known = ", ".join(sorted(self._graders))
@@ -62,12 +83,63 @@ class GraderServicer(GraderServiceServicer):
             return convert.failure(
                 answer.sequence, NotFound("NO_REFERENCE", f"case {answer.case_index} has no reference"), grader.version
             )
-        return _judged(answer, grader, case)
+        return await _judged(answer, grader, convert.with_options(case, answer), self._workshop)
 
 
-def _judged(answer: pb.Answer, grader: Grader, case: Case) -> pb.Grade:
+class _GradeStream:
+    """One stream: quick answers are judged as they come, slow ones beside them, each answered when it is ready."""
+
+    def __init__(self, servicer: GraderServicer) -> None:
+        self._servicer = servicer
+        self._ready: asyncio.Queue[pb.GradeResponse | BaseException | None] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def read(self, requests: AsyncIterator[pb.GradeRequest]) -> None:
+        """Takes answers until there are no more and all are judged."""
+        try:
+            async for request in requests:
+                quick = [answer for answer in request.answers if not self._servicer.is_slow(answer)]
+                for answer in request.answers:
+                    if self._servicer.is_slow(answer):
+                        task = asyncio.create_task(self._one(answer))
+                        self._tasks.add(task)
+                        task.add_done_callback(self._tasks.discard)
+                if quick:
+                    grades = [await self._servicer.fetched(answer) for answer in quick]
+                    self._ready.put_nowait(pb.GradeResponse(grades=grades))
+            await asyncio.gather(*self._tasks)
+            self._ready.put_nowait(None)
+        except Exception as error:
+            # Told to the one who waits for responses, in whose frame it belongs.
+            self._ready.put_nowait(error)
+
+    async def responses(self) -> AsyncIterator[pb.GradeResponse]:
+        """Grades as they get ready."""
+        while (ready := await self._ready.get()) is not None:
+            if isinstance(ready, BaseException):
+                raise ready
+            yield ready
+
+    def cancel(self) -> None:
+        """Gives up what is still being judged."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _one(self, answer: pb.Answer) -> None:
+        try:
+            self._ready.put_nowait(pb.GradeResponse(grades=[await self._servicer.fetched(answer)]))
+        except SrBenchError as error:
+            self._ready.put_nowait(error)
+
+
+async def _judged(answer: pb.Answer, grader: Grader, case: Case, workshop: Workshop) -> pb.Grade:
     try:
-        return convert.grade(answer.sequence, grader, grader.judge(answer.text, case, convert.replies(answer)))
+        if grader.run is not None:
+            grading = await grader.run(convert.submission(answer), case, workshop)
+        else:
+            assert grader.judge is not None, "a grader has one of the two"
+            grading = grader.judge(answer.text, case, convert.replies(answer))
+        return convert.grade(answer.sequence, grader, grading)
     except SrBenchError as error:
         return convert.failure(answer.sequence, error, grader.version)
     except Exception:

@@ -17,7 +17,7 @@ Object = dict[str, Json]
 
 # Texts (and lists) in which "empty" means unknown or none; they are shown as null.
 NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
-    "srbench.v1.Run": frozenset({"reason", "error"}),
+    "srbench.v1.Run": frozenset({"reason", "error", "parent_run_id"}),
     "srbench.v1.DatasetPreparation": frozenset({"reason", "error", "benchmark"}),
     "srbench.v1.SelectedBenchmark": frozenset({"reason"}),
     "srbench.v1.Cell": frozenset({"reason"}),

@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import accounting_service_pb2_grpc as rpc
+from srbench.v1 import ledger_service_pb2 as ledger_pb
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench_kit import auth, wire
 
 from srbench_planner.cells import CellState
@@ -18,6 +20,8 @@ READ_TIMEOUT_S = 60.0
 # Outcomes of previews carry whole routing documents, of up to half a megabyte each.
 OUTCOME_PAGE, CALL_PAGE = 100, 500
 T = TypeVar("T")
+LEDGER_TIMEOUT_S = 120.0
+RECOVERED = "recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +53,21 @@ class Facts(Protocol):
         """Refuses every later dispatch of a run."""
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What the ledger says of a whole run: its money, and each cell that has any fact, by (case, target) position."""
+
+    spend: pb.Spend
+    cells: dict[tuple[int, int], ledger_pb.CellLedger]
+
+
 class AccountingClient:
     """Accounting over gRPC."""
 
     def __init__(self, address: str) -> None:
         self._channel: aio.Channel = wire.channel(address, auth.service_metadata("planner"))
         self._stub: rpc.AccountingServiceAsyncStub = rpc.AccountingServiceStub(self._channel)
+        self._ledger: ledger_rpc.LedgerServiceAsyncStub = ledger_rpc.LedgerServiceStub(self._channel)
 
     async def fence(self, run_id: str, fences: list[Fence]) -> list[Fact]:
         """See `Facts.fence`. Raises: `AioRpcError`."""
@@ -97,6 +110,25 @@ class AccountingClient:
     async def record_replay(self, request: pb.RecordReplayRequest) -> None:
         """See `SavedRuns.record_replay`. Raises: `SrBenchError` that accounting answered."""
         await _asked(self._stub.RecordReplay(request, timeout=READ_TIMEOUT_S))
+
+    async def seal(self, run_id: str) -> None:
+        """Refuses every later dispatch of a run that is about to be recovered. Raises: `Unreachable`."""
+        try:
+            await self.halt(run_id, RECOVERED)
+        except aio.AioRpcError as error:
+            raise wire.to_error(error) from error
+
+    async def ledger(self, run_id: str) -> LedgerFacts:
+        """The facts of a whole run. Raises: `NotFound` (`NO_SUCH_RUN`), `Unreachable`."""
+        cells: dict[tuple[int, int], ledger_pb.CellLedger] = {}
+        try:
+            spend = await self._stub.GetSpend(pb.GetSpendRequest(run_id=run_id), timeout=TIMEOUT_S)
+            request = ledger_pb.StreamCellLedgersRequest(run_id=run_id)
+            async for part in self._ledger.StreamCellLedgers(request, timeout=LEDGER_TIMEOUT_S):
+                cells.update({(cell.case_index, cell.target_index): cell for cell in part.cells})
+        except aio.AioRpcError as error:
+            raise wire.to_error(error) from error
+        return LedgerFacts(spend, cells)
 
     async def close(self) -> None:
         """Closes the channel."""

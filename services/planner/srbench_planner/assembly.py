@@ -25,6 +25,8 @@ from srbench_planner.loop_servicer import LoopParts
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks, CaseFiles
 from srbench_planner.queue_servicer import WorkQueueServicer
+from srbench_planner.recoveries import Ledger, Recoveries
+from srbench_planner.recovery_servicer import RecoveryServicer
 from srbench_planner.replays import Replays
 from srbench_planner.runs import Runs
 from srbench_planner.saved_facts import SavedRuns
@@ -32,10 +34,6 @@ from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
 
 DEFAULT_LEASE_S = 15.0
-
-
-class Ledger(Facts, SavedRuns, Protocol):
-    """Accounting, as all parts together need it."""
 
 
 def lease_duration_s() -> float:
@@ -66,6 +64,7 @@ class PlanService:
     scheduler: Scheduler
     executors: Executors
     work_queue: WorkQueueServicer
+    recoveries: RecoveryServicer
     lease_s: float
     restored: list[ActiveRun]
     loop: LoopParts
@@ -88,7 +87,11 @@ class PlanService:
         self.engine.dispose()
 
 
-def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Ledger) -> PlanService:
+class Accounting(Facts, Ledger, SavedRuns, Protocol):
+    """All that the planner asks of accounting."""
+
+
+def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Accounting) -> PlanService:
     """The parts over the store in `folder`."""
     engine = store.open_store(settings.database_url("planner", folder))
     writer, reader = GroupWriter(engine), Reader(engine)
@@ -107,6 +110,7 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Ledg
         experiments=Experiments(writer, reader),
     )
     executors = Executors(writer, reader)
+    freezer, registry = Freezer(benchmarks, files), TargetRegistry(folder)
     lease_s = lease_duration_s()
     return PlanService(
         engine=engine,
@@ -119,6 +123,7 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Ledg
         scheduler=scheduler,
         executors=executors,
         work_queue=WorkQueueServicer(scheduler, executors, runs, lease_s, captures),
+        recoveries=RecoveryServicer(Recoveries(runs, plans, freezer, facts), registry),
         lease_s=lease_s,
         restored=[],
         loop=loop,

@@ -139,6 +139,11 @@ class Task:
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
+# Whether a row belongs to the benchmark at all; the others are left out without a word.
+Keeps: TypeAlias = Callable[[Row], bool]
+# The part of a row that is too large for a case and for graders' eyes only, such as hidden tests, as bytes. It is stored
+# apart, by the SHA-256 that the case's metadata names. Raises `InvalidInput` (`BAD_ROW`).
+Hidden: TypeAlias = Callable[[Row], bytes]
 # Makes a task of a row. The seed is the dataset's. Raises `InvalidInput` (`BAD_ROW`), whose fact `field` names the fault.
 Normalize: TypeAlias = Callable[[Row, int], Task]
 
@@ -158,6 +163,8 @@ class BenchmarkSpec:
         grader: how the answer is judged.
         columns: fields every row must have; a file without them is refused as the wrong file.
         normalize: makes a task of a row; `None` until this build can prepare the benchmark.
+        keeps: which rows belong to the benchmark; `None` for all.
+        hidden: the part of a row that is stored apart; `None` where there is none.
         order: `proportional`, or `balanced` (round robin over the strata).
     """
 
@@ -173,6 +180,8 @@ class BenchmarkSpec:
     grader: str
     columns: tuple[str, ...] = ()
     normalize: Normalize | None = None
+    keeps: Keeps | None = None
+    hidden: Hidden | None = None
     normalizer: str = NORMALIZER
     order: Literal["proportional", "balanced"] = "proportional"
     requires_answer: bool = True

@@ -10,7 +10,9 @@ from srbench_kit.values import Json
 from srbench_planner import checks
 from srbench_planner.ports import BenchmarkSpec
 
-ROLES = ("judge", "simulator")
+ROLES = ("judge", "second_judge", "simulator")
+RESPONSE_FORMATS = ("none", "json_object", "json_schema")
+JUDGE_VERSION = "sr-bench-reference-judge-v1"
 
 
 def _seconds(value: Json, path: str) -> object:
@@ -19,6 +21,8 @@ def _seconds(value: Json, path: str) -> object:
 
 RULES: dict[str, Callable[[Json, str], object]] = {
     "judge": checks.text,
+    "second_judge": checks.text,
+    "judge_response_format": lambda value, path: checks.one_of(value, path, RESPONSE_FORMATS),
     "simulator": checks.text,
     "grader_version": checks.text,
     "release": checks.text,
@@ -71,16 +75,26 @@ def check_references(options: Mapping[str, Json], singles: set[str]) -> None:
             )
 
 
-def check_live(options: Mapping[str, Json], used: Iterable[BenchmarkSpec]) -> None:
-    """Refuses a plan whose benchmarks cannot be graded: a judge benchmark without a judge.
-
-    Raises: `InvalidInput` (`MISSING_FIELD`).
-    """
+def missing_for_live(options: Mapping[str, Json], used: Iterable[BenchmarkSpec], max_calls: int) -> Iterable[InvalidInput]:
+    """What keeps a live plan from being graded: each judge that is not named, each call limit that leaves none for it."""
     for spec in used:
         given = options.get(spec.id)
-        if spec.grader == "judge" and not (isinstance(given, dict) and given.get("judge")):
-            raise InvalidInput(
+        path = f"benchmark_options.{spec.id}"
+        if spec.grader != "judge":
+            continue
+        if not (isinstance(given, dict) and given.get("judge")):
+            yield InvalidInput(
                 "MISSING_FIELD",
-                f"benchmark_options.{spec.id}.judge is missing; expected the id of the target that judges its answers",
-                field=f"benchmark_options.{spec.id}.judge",
+                f"{path}.judge is missing; expected the id of the target that judges its answers",
+                field=f"{path}.judge",
+            )
+            continue
+        if given.get("grader_version", JUDGE_VERSION) != JUDGE_VERSION:
+            yield checks.bad(f"{path}.grader_version", given["grader_version"], JUDGE_VERSION)
+        if given.get("second_judge") == given["judge"]:
+            yield checks.bad(f"{path}.second_judge", given["judge"], "another target than judge")
+        needed = 3 if given.get("second_judge") else 2
+        if max_calls < needed:
+            yield checks.bad(
+                "limits.max_calls_per_case", max_calls, f"at least {needed}: {spec.id} has its answers judged by a model"
             )

@@ -63,6 +63,7 @@ class CaseSet:
             fill_value(reference.answer, case.get("answer"))
             fill_value(reference.metadata, case.get("metadata"))
             reference.choice_count = choice_count(case, self._spec(case).grader)
+            reference.question = question_of(case)
             yield reference
 
     def sealed(self, *, digests_only: bool) -> Iterator[plan_pb2.SealedCase]:
@@ -103,6 +104,17 @@ def fill_public_case(public: plan_pb2.PublicCase, case: Mapping[str, Json]) -> N
         fields["metadata"] = case["request_metadata"]
     if fields:
         fill_value(public.request_fields, fields)
+
+
+def question_of(case: Mapping[str, Json]) -> str:
+    """The text of the case's last message, as a judge sees it; parts that are no text are left out."""
+    messages = case.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    content = last.get("content") if isinstance(last, dict) else None
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
 
 
 def choice_count(case: Mapping[str, Json], grader: str) -> int:

@@ -8,8 +8,10 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from srbench.v1 import plan_pb2, planner_service_pb2, target_pb2, work_queue_service_pb2
-from srbench_kit.values import Json, fill_value
+from srbench_kit.canonical import digest
+from srbench_kit.values import Json, fill_value, object_of
 
+from srbench_planner import benchmark_options
 from srbench_planner import limits as limit_rules
 from srbench_planner import targets as target_rules
 from srbench_planner.cells import CellMatrix, CellState
@@ -112,9 +114,10 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
 
 
 def plan_cases(
-    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str]
+    cases: Iterable[Mapping[str, Json]], matrix: CellMatrix, graders: Sequence[str], *, digests: bool = False
 ) -> Iterable[plan_pb2.PlanCase]:
-    """The cases as the report sees them, in order. `graders` has the name of each case's grader."""
+    """The cases as the report sees them, in order; with the digest of each when wanted. `graders` has the name of each
+    case's grader."""
     by_case: dict[int, list[int]] = {}
     if matrix.picked is not None:
         for cell in range(len(matrix)):
@@ -130,18 +133,22 @@ def plan_cases(
             stratum=_text(metadata.get("stratum")),
             split=_text(metadata.get("split")),
             target_indexes=whole if matrix.picked is None else by_case.get(index, []),
+            sha256=digest(dict(case)) if digests else "",
             grader=graders[index],
         )
 
 
 def run_context(run_id: str, shown: plan_pb2.Plan, deadline_us: int) -> work_queue_service_pb2.RunContext:
-    """What is constant over a run."""
+    """What is constant over a run. Judges and simulators that are subjects, too, stand among the auxiliary targets."""
+    options = object_of(shown.benchmark_options)
+    named = {name for _, name in benchmark_options.referenced(options)} - {each.id for each in shown.auxiliary_targets}
     context = work_queue_service_pb2.RunContext(
         run_id=run_id,
         limits=shown.limits,
         sampling=shown.sampling,
         targets=shown.targets,
-        auxiliary_targets=shown.auxiliary_targets,
+        auxiliary_targets=[*shown.auxiliary_targets, *(each for each in shown.targets if each.id in named)],
+        benchmark_options=shown.benchmark_options,
         deadline_time=timestamp(deadline_us),
     )
     for key in ("plan_sha256", "case_sha256", "cost_policy", "output_policy", "seed"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from srbench_kit.canonical import digest
+from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
 from srbench_planner import (
@@ -31,7 +32,8 @@ from srbench_planner.ports import Benchmarks, BenchmarkSpec, CaseFiles
 ORDER = (
     *("version", "mode", "profile", "seed", "name", "cost_policy", "output_policy", "experiment", "dataset", "cases"),
     *("targets", "auxiliary_targets", "benchmark_options", "limits", "sampling", "execution_cells", "preview_context"),
-    *("limitations", "baseline_run_id", "case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
+    *("limitations", "baseline_run_id", "recovery"),
+    *("case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
 )
 
 
@@ -40,7 +42,8 @@ class Registry:
     """The operator's registry.
 
     Attributes:
-        binding: whether the caller may freeze nothing else; otherwise it only stands for targets that are named by id.
+        binding: whether the caller may freeze nothing else; otherwise it stands for targets that are named
+            by id, and fills in options and judges of which the manifest says nothing.
     """
 
     targets: list[dict[str, Json]]
@@ -59,6 +62,7 @@ class FrozenPlan:
         manifest_sha256: what idempotency keys compare.
         reviewed_sha256: the `plan_sha256` that the input carried; empty when it carried none.
         worst_case_picodollars: the most the first calls of all cells can cost; `None` without prices.
+        missing: what it lacks before it can be graded.
     """
 
     manifest: dict[str, Json]
@@ -67,6 +71,7 @@ class FrozenPlan:
     manifest_sha256: str
     reviewed_sha256: str
     worst_case_picodollars: int | None
+    missing: tuple[InvalidInput, ...] = ()
 
     @property
     def plan_sha256(self) -> str:
@@ -86,8 +91,9 @@ class Freezer:
         self._benchmarks = benchmarks
         self._files = files
 
-    def freeze(self, value: Json, registry: Registry | None = None) -> FrozenPlan:
-        """The frozen plan of the manifest `value`.
+    def freeze(self, value: Json, registry: Registry | None = None, *, collect: bool = False) -> FrozenPlan:
+        """The frozen plan of the manifest `value`. With `collect`, what the plan lacks before it can be graded is given in
+        `missing` instead of being raised.
 
         Raises: `InvalidInput` with the field at fault, `NotFound` for files, `Forbidden` for what is not registered.
         """
@@ -96,6 +102,9 @@ class Freezer:
         binding = dataset_binding.bind(found, head, self._files)
         if registry is not None and not registry.binding:
             found = registry_policy.fill_in(found, registry.targets)
+            if not found.get("plan_sha256"):
+                used_ids = _benchmarks_of(binding.cases)
+                found = registry_policy.apply_defaults(found, registry.targets, registry.options, used_ids)
         elif registry is not None:
             found = registry_policy.apply_registry(found, registry.targets, registry.options, _benchmarks_of(binding.cases))
         live = head["mode"] == "live"
@@ -120,8 +129,13 @@ class Freezer:
         benchmark_options.check_references(
             options, {str(t["id"]) for t in [*own, *auxiliary.values()] if t["kind"] == "single"}
         )
+        missing: tuple[InvalidInput, ...] = ()
         if live:
-            benchmark_options.check_live(options, used)
+            most_calls = bounds["max_calls_per_case"]
+            assert isinstance(most_calls, int)
+            missing = tuple(benchmark_options.missing_for_live(options, used, most_calls))
+        if missing and not collect:
+            raise missing[0]
         frozen["targets"] = list(own)
         optional: dict[str, Json] = {"auxiliary_targets": dict(auxiliary), "benchmark_options": options}
         optional["dataset"] = binding.dataset
@@ -136,6 +150,7 @@ class Freezer:
             manifest_sha256=plan_identity.manifest_sha256(frozen),
             reviewed_sha256=str(found.get("plan_sha256") or ""),
             worst_case_picodollars=worst_case.worst_case_picodollars(cases, own, plan_sampling, bounds, matrix),
+            missing=missing,
         )
 
 

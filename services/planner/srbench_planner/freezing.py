@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import cast
 
@@ -27,6 +28,8 @@ def cases_of(spec: BenchmarkSpec, rows: Iterable[Row], *, seed: int, revision: s
     first_seen: dict[str, str] = {}
     problems: list[tuple[str, str, str]] = []
     for row in _with_columns(spec, rows, name):
+        if spec.keeps is not None and not row.problem and not _is_case(spec, row) and not spec.keeps(row):
+            continue
         try:
             case = _case(spec, row, seed, revision)
             case_id = str(case["id"])
@@ -94,10 +97,31 @@ def _case(spec: BenchmarkSpec, row: Row, seed: int, revision: str) -> Case:
     if row.problem:
         raise bad_row("", row.problem)
     if _is_case(spec, row):
-        return _finished_case(spec, row, revision)
+        return _with_hidden(_finished_case(spec, row, revision), hidden_of(spec, row))
     if spec.normalize is None:
         raise InvalidInput("NOT_AVAILABLE", f"this build cannot prepare {spec.id}", value=spec.id)
-    return _case_of_task(spec, spec.normalize(row, seed), revision)
+    return _with_hidden(_case_of_task(spec, spec.normalize(row, seed), revision), hidden_of(spec, row))
+
+
+def hidden_of(spec: BenchmarkSpec, row: Row) -> bytes | None:
+    """The part of a row that is stored apart; `None` where there is none. Raises `InvalidInput` (`BAD_ROW`).
+
+    A finished case of the released implementation carries the whole row of its source within.
+    """
+    if spec.hidden is None or row.problem:
+        return None
+    if not _is_case(spec, row):
+        return spec.hidden(row)
+    record = _metadata(dict(row.values)).get("source_record")
+    return spec.hidden(Row(position=row.position, where=row.where, values=record)) if isinstance(record, dict) else None
+
+
+def _with_hidden(case: Case, part: bytes | None) -> Case:
+    if part is None:
+        return case
+    named: dict[str, Json] = {"hidden_sha256": hashlib.sha256(part).hexdigest(), "hidden_byte_count": len(part)}
+    kept = {key: value for key, value in _metadata(case).items() if key != "source_record"}
+    return case | {"metadata": kept | named}
 
 
 def _case_of_task(spec: BenchmarkSpec, task: Task, revision: str) -> Case:

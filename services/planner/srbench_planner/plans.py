@@ -125,10 +125,10 @@ class Plans:
             task.add_done_callback(lambda _: self._loading.pop(case_sha256, None))
         return await asyncio.shield(task)
 
-    async def show(self, stored: StoredPlan, *, whole: bool) -> plan_pb2.Plan:
+    async def show(self, stored: StoredPlan, *, whole: bool, with_cases: bool = True) -> plan_pb2.Plan:
         """The plan with its manifest; inline cases as a reader may see them, or `whole` for the one who sent them."""
         manifest = dict(stored.manifest)
-        if stored.cases_blob:
+        if stored.cases_blob and with_cases:
             cases = (await self.cases(stored.summary.case_sha256)).cases
             manifest["cases"] = list(cases) if whole else convert.readable_cases(cases)
         message = plan_pb2.Plan()

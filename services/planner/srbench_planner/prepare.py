@@ -17,6 +17,7 @@ from srbench_planner.composition import compose
 from srbench_planner.dataset import Dataset
 from srbench_planner.datasets import DatasetStore
 from srbench_planner.freezing import cases_of, select
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.selection import check_profile, check_seed
 
 MIN_FREE_BYTES = 256 * 1024**2
@@ -170,6 +171,9 @@ def _prepare_one(
     if fetched.record(spec.normalizer) != record:
         raise InvalidInput("FILE_CHANGED", f"{fetched.name} changed while it was read; ask again when it is at rest")
     chosen = select(spec, cases, profile=request.profile, seed=request.seed, limit=request.limit)
+    if spec.hidden is not None:
+        report("reading", size)
+        HiddenParts(store).keep(spec, fetched.rows(), chosen)
     report("freezing", size)
     return datasets.publish(
         chosen,

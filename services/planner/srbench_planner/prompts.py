@@ -19,6 +19,22 @@ def multiple_choice(question: str, options: Sequence[str]) -> str:
     return "\n\n".join([question.strip(), "\n".join(lines), ask])
 
 
+def program(problem: str, starter_code: str = "") -> str:
+    """A programming problem and in which form its solution is wanted: a whole program, or the starter code filled in."""
+    if starter_code.strip():
+        ask = (
+            "Solve the problem in Python by completing the code below. Keep the names and the parameters that it has, "
+            "and do not read input or print anything."
+        )
+        end = "Reply with the completed code in one Python code block."
+        return "\n\n".join([problem.strip(), ask, f"```python\n{starter_code.rstrip()}\n```", end])
+    ask = (
+        "Solve the problem with a Python program that reads from standard input and writes the answer to standard output, "
+        "in exactly the format that the problem asks for. Reply with the whole program in one Python code block."
+    )
+    return f"{problem.strip()}\n\n{ask}"
+
+
 def grids(train: Json, test_inputs: list[Json]) -> str:
     """The task of a grid puzzle: what to do in a line or two, then the pairs and inputs as compact JSON on a last line."""
     count = len(test_inputs)

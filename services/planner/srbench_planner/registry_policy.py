@@ -34,10 +34,24 @@ def apply_registry(
     return replaced
 
 
-def names_registered(value: Json) -> bool:
-    """Whether a target of the manifest `value` is an id and nothing else, and so stands for a registered one."""
-    submitted = value.get("targets") if isinstance(value, dict) else None
-    return isinstance(submitted, list) and any(isinstance(item, dict) and set(item) == {"id"} for item in submitted)
+def apply_defaults(
+    found: dict[str, Json], registered: list[dict[str, Json]], operator_options: dict[str, Json], benchmarks: set[str]
+) -> dict[str, Json]:
+    """The manifest `found` with the operator's options for benchmarks that it gives none, and the judges they name.
+
+    For callers who may freeze what they like; a name that is registered nowhere is left for the later checks.
+    """
+    given = checks.obj(found.get("benchmark_options") or {}, "benchmark_options")
+    options = {name: value for name, value in operator_options.items() if name in benchmarks} | given
+    auxiliary = dict(checks.obj(found.get("auxiliary_targets") or {}, "auxiliary_targets"))
+    own = found.get("targets")
+    present = {item.get("id") for item in own if isinstance(item, dict)} if isinstance(own, list) else set()
+    by_id = {str(target["id"]): target for target in registered}
+    for _, name in benchmark_options.referenced(options):
+        if name not in present and name not in auxiliary and name in by_id:
+            auxiliary[name] = by_id[name]
+    changed: dict[str, Json] = {"benchmark_options": options or None, "auxiliary_targets": auxiliary or None}
+    return found | {key: value for key, value in changed.items() if value}
 
 
 def fill_in(found: dict[str, Json], registered: list[dict[str, Json]]) -> dict[str, Json]:

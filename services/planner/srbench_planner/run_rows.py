@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,12 +17,20 @@ from srbench_planner import experiments, store
 from srbench_planner.journal import event_row, now_us
 from srbench_planner.plans import StoredPlan
 
-_JOINED = store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
+# Runs inside the transaction that inserts a run, with its number.
+Claim: TypeAlias = Callable[[Connection, int], None]
+_PARENT = store.runs.alias("parent")
+_JOINED = (
+    store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
+    .outerjoin(store.recoveries, store.recoveries.c.run == store.runs.c.number)
+    .outerjoin(_PARENT, _PARENT.c.number == store.recoveries.c.parent)
+)
 # Lists never touch manifests and provenance.
 LISTED = sa.select(
     *(column for column in store.runs.c if column.name != "provenance"),
     store.plans.c.summary,
     store.plans.c.manifest_sha256,
+    _PARENT.c.id.label("parent_id"),
 ).select_from(_JOINED)
 
 
@@ -35,6 +43,7 @@ class NewRun:
         provenance: program, versions and machine as JSON text.
         recipes: (target id, recipe) of the routers whose configuration was captured.
         experiment: as in the manifest; `None` for none.
+        claim: what else the transaction must do, or fail.
     """
 
     actor: Actor
@@ -44,6 +53,7 @@ class NewRun:
     provenance: str
     recipes: Sequence[tuple[str, recipe_pb2.Recipe]] = ()
     experiment: Json = None
+    claim: Claim | None = None
 
 
 def by_key(connection: Connection, owner: str, key: str) -> Any:
@@ -52,7 +62,7 @@ def by_key(connection: Connection, owner: str, key: str) -> Any:
 
 
 def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
-    """The run's row, and whether it is new. Raises: `NotFound` (`NO_SUCH_EXPERIMENT`)."""
+    """The run's row, and whether it is new. Raises: `NotFound` (`NO_SUCH_EXPERIMENT`), and what the claim raises."""
     existing = by_key(connection, new.actor.id, new.key)
     if existing is not None:
         return existing, False
@@ -72,6 +82,9 @@ def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
     }
     connection.execute(store.runs.insert(), values)
     row = by_key(connection, new.actor.id, new.key)
+    if new.claim is not None:
+        new.claim(connection, row.number)
+        row = by_key(connection, new.actor.id, new.key)
     connection.execute(store.events.insert(), event_row(row.number, "created", {"plan_sha256": plan.plan_sha256}))
     for target_id, recipe in new.recipes:
         saved = {"run": row.number, "target_id": target_id, "recipe": recipe.SerializeToString()}

@@ -18,7 +18,7 @@ from srbench_kit.db import GroupWriter, Reader
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.values import fill_value
 
-from srbench_planner import convert, experiments, provenance, run_rows, store
+from srbench_planner import convert, experiments, lineage_store, provenance, run_rows, store
 from srbench_planner.active import ActiveRun, target_limits
 from srbench_planner.captures import Captures
 from srbench_planner.case_set import CaseSet
@@ -38,6 +38,12 @@ _COUNTS = {
     CellState.CANCELLED: "cancelled_count",
     CellState.INTERRUPTED: "interrupted_count",
 }
+
+
+def check_key(key: str) -> None:
+    """Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`) unless `key` is one."""
+    if not 1 <= len(key) <= MAX_KEY:
+        raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"idempotency_key has {len(key)} characters; expected 1 to {MAX_KEY}")
 
 
 class Runs:
@@ -61,15 +67,19 @@ class Runs:
         # Held from the insert of a run to its admission, so that a cancel in between is not lost.
         self._admission = asyncio.Lock()
 
-    async def create(self, actor: Actor, key: str, frozen: FrozenPlan) -> pb.Run:
+    async def create(self, actor: Actor, key: str, frozen: FrozenPlan, claim: run_rows.Claim | None = None) -> pb.Run:
         """Starts a run of the frozen plan; the same key with the same manifest gives the run that exists.
 
+        Args:
+            claim: what else the transaction must do with the number of the new run, or fail.
+
         Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`,
-        `RECIPE_CAPTURE_FAILED`), `NotFound` (`NO_SUCH_EXPERIMENT`), `Unreachable` (`NO_EXECUTOR`).
+        `RECIPE_CAPTURE_FAILED`), `NotFound` (`NO_SUCH_EXPERIMENT`), `Unreachable` (`NO_EXECUTOR`), and what `claim` raises.
         """
-        existing = await self.by_key(actor, key, frozen)
+        check_key(key)
+        existing = await self.by_key(actor, key)
         if existing is not None:
-            return self.message(existing)
+            return self.message(self.same(existing, frozen))
         if frozen.reviewed_sha256 not in ("", frozen.plan_sha256):
             raise Conflict(
                 "REVIEWED_PLAN_CHANGED",
@@ -88,34 +98,31 @@ class Runs:
             provenance=json.dumps({**facts, **provenance.of_recipes(recipes)}),
             recipes=recipes,
             experiment=frozen.manifest.get("experiment"),
+            claim=claim,
         )
         async with self._admission:
             row, fresh = await self._writer.run(lambda connection: run_rows.insert(connection, new))
             if not fresh:
-                return self.message(self._same(row, frozen))
+                return self.message(self.same(row, frozen))
             self._admit(row, stored.matrix, stored.summary, cases)
         return self.message(row)
 
-    async def by_key(self, actor: Actor, key: str, frozen: FrozenPlan) -> Any:
-        """The run that was started with `key`, which must be of the same manifest; `None` when there is none.
+    async def by_key(self, actor: Actor, key: str) -> Any:
+        """The row of the run that the actor started with `key`; `None` when there is none."""
+        return await self.reader.run(lambda connection: run_rows.by_key(connection, actor.id, key))
 
-        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`).
-        """
-        if not 1 <= len(key) <= MAX_KEY:
-            raise InvalidInput("BAD_IDEMPOTENCY_KEY", f"idempotency_key has {len(key)} characters; expected 1 to {MAX_KEY}")
-        existing = await self.reader.run(lambda connection: run_rows.by_key(connection, actor.id, key))
-        return None if existing is None else self._same(existing, frozen)
-
-    async def get(self, actor: Actor, run_id: str, *, summary: bool = False) -> pb.Run:
+    async def get(self, actor: Actor, run_id: str, *, summary: bool = False, with_cases: bool = True) -> pb.Run:
         """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
         row = await self.row(actor, run_id)
         message = self.message(row)
         if not summary:
-            message.plan.CopyFrom(await self._plans.show(await self._plans.by_number(row.plan), whole=False))
+            stored = await self._plans.by_number(row.plan)
+            message.plan.CopyFrom(await self._plans.show(stored, whole=False, with_cases=with_cases))
             facts = await self.reader.run(
                 lambda c: c.execute(sa.select(store.runs.c.provenance).where(store.runs.c.id == run_id)).scalar_one()
             )
             fill_value(message.provenance, json.loads(facts))
+            message.child_run_ids.extend(await self.reader.run(lambda c: lineage_store.child_ids(c, row.number)))
         await self._add_roles([(row.number, message)])
         return message
 
@@ -125,6 +132,11 @@ class Runs:
         if row is None or (actor is not None and not actor.sees_all and row.owner != actor.id):
             raise NotFound("NO_SUCH_RUN", f"there is no run {run_id!r}", run_id=run_id)
         return row
+
+    async def rows(self, numbers: Sequence[int]) -> Sequence[Any]:
+        """The rows of runs by their numbers, in rising order."""
+        query = run_rows.LISTED.where(store.runs.c.number.in_(numbers)).order_by(store.runs.c.number)
+        return await self.reader.run(lambda connection: connection.execute(query).all())
 
     async def list(self, actor: Actor, request: pb.ListRunsRequest) -> pb.ListRunsResponse:
         """Runs, newest first. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`, `BAD_FIELD`)."""
@@ -180,6 +192,7 @@ class Runs:
             counts.update({state: row._mapping[column] or 0 for state, column in _COUNTS.items()})
         message = pb.Run(id=row.id, owner=row.owner, status=status, reason=reason, error=error)
         message.idempotency_key = row.idempotency_key
+        message.parent_run_id = row.parent_id or ""
         message.create_time.CopyFrom(convert.timestamp(row.create_us))
         message.update_time.CopyFrom(convert.timestamp(update_us))
         message.progress.CopyFrom(convert.progress(plan.total, counts))
@@ -199,7 +212,8 @@ class Runs:
         return self.reader.run_now(lambda connection: connection.execute(query).first())
 
     @staticmethod
-    def _same(row: Any, frozen: FrozenPlan) -> Any:
+    def same(row: Any, frozen: FrozenPlan) -> Any:
+        """`row`, when its run is of the same manifest. Raises: `Conflict` (`IDEMPOTENCY_CONFLICT`)."""
         if row.manifest_sha256 != frozen.manifest_sha256:
             raise Conflict(
                 "IDEMPOTENCY_CONFLICT",

@@ -8,16 +8,19 @@ from typing import Any, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from grpc import aio
-from srbench.v1 import plan_pb2, power_pb2
+from srbench.v1 import plan_pb2, power_pb2, setup_pb2
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth
-from srbench_kit.values import from_value
+from srbench_kit.errors import InvalidInput
+from srbench_kit.values import from_value, object_of
 
 from srbench_planner import cell_reads, convert, events
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.plans import Plans
-from srbench_planner.registry_policy import names_registered
+from srbench_planner.ports import Benchmarks
+from srbench_planner.prerequisites import Grader, Prerequisites
 from srbench_planner.runs import TERMINAL, Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
@@ -33,7 +36,21 @@ BATCH_COUNT = 500
 class PlanServicer(rpc.PlannerServiceServicer):
     """Targets, plans and runs."""
 
-    def __init__(self, registry: TargetRegistry, freezer: Freezer, plans: Plans, runs: Runs, scheduler: Scheduler) -> None:
+    def __init__(
+        self,
+        registry: TargetRegistry,
+        freezer: Freezer,
+        plans: Plans,
+        runs: Runs,
+        scheduler: Scheduler,
+        *,
+        benchmarks: Benchmarks,
+        hidden: HiddenParts,
+        grader: Grader,
+    ) -> None:
+        self._benchmarks = benchmarks
+        self._hidden = hidden
+        self._prerequisites = Prerequisites(hidden, grader)
         self._registry = registry
         self._freezer = freezer
         self._plans = plans
@@ -58,7 +75,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
     ) -> AsyncIterator[pb.StreamPlanCasesResponse]:
         stored = await self._plans.get(request.plan_sha256)
         cases = await self._plans.cases(stored.summary.case_sha256)
-        for batch in _batches(convert.plan_cases(cases.cases, stored.matrix, cases.graders())):
+        shown = convert.plan_cases(cases.cases, stored.matrix, cases.graders(), digests=request.digests)
+        for batch in _batches(shown):
             yield pb.StreamPlanCasesResponse(cases=batch)
 
     async def StreamReferences(
@@ -68,6 +86,29 @@ class PlanServicer(rpc.PlannerServiceServicer):
         cases = await self._plans.cases(request.case_sha256)
         for batch in _batches(cases.references()):
             yield pb.StreamReferencesResponse(references=batch)
+
+    async def StreamHiddenTests(
+        self, request: pb.StreamHiddenTestsRequest, context: Context
+    ) -> AsyncIterator[pb.StreamHiddenTestsResponse]:
+        auth.require_role(context, "grader")
+        for piece in await asyncio.to_thread(lambda: list(self._hidden.pieces(request.sha256))):
+            yield pb.StreamHiddenTestsResponse(data=piece)
+
+    async def InspectSetup(
+        self, request: setup_pb2.InspectSetupRequest, context: Context
+    ) -> setup_pb2.InspectSetupResponse:
+        known = self._benchmarks.specs
+        unknown = [name for name in request.benchmarks if name not in known]
+        if unknown:
+            raise InvalidInput(
+                "NO_SUCH_BENCHMARK", f"there is no benchmark {unknown[0]!r}; expected one of {', '.join(known)}"
+            )
+        options = object_of(request.options)
+        if not request.HasField("options"):
+            options = await asyncio.to_thread(self._registry.benchmark_options)
+        registered = await asyncio.to_thread(self._registry.load)
+        specs = [known[name] for name in request.benchmarks or known]
+        return setup_pb2.InspectSetupResponse(items=await self._prerequisites.inspect(specs, options, registered))
 
     async def StreamSealedCases(
         self, request: pb.StreamSealedCasesRequest, context: Context
@@ -82,7 +123,8 @@ class PlanServicer(rpc.PlannerServiceServicer):
         return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
 
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
-        return await self._runs.get(auth.actor(context), request.id, summary=request.summary)
+        actor, with_cases = auth.actor(context), not request.without_cases
+        return await self._runs.get(actor, request.id, summary=request.summary, with_cases=with_cases)
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
         return await self._runs.list(auth.actor(context), request)
@@ -117,13 +159,18 @@ class PlanServicer(rpc.PlannerServiceServicer):
         forwarded = auth.actor(context).role != auth.LOCAL
 
         def work() -> FrozenPlan:
-            registry, document = None, from_value(request.manifest)
-            if forwarded or names_registered(document):
-                options = self._registry.benchmark_options()
-                registry = Registry(targets=self._registry.load(), options=options, binding=forwarded)
-            return self._freezer.freeze(document, registry)
+            options = self._registry.benchmark_options()
+            registry = Registry(targets=self._registry.load(), options=options, binding=forwarded)
+            return self._freezer.freeze(from_value(request.manifest), registry, collect=True)
 
-        return await asyncio.to_thread(work)
+        frozen = await asyncio.to_thread(work)
+        if frozen.manifest["mode"] == "live":
+            names = {str(case["benchmark"]) for case in frozen.cases}
+            used = [spec for name, spec in self._benchmarks.specs.items() if name in names]
+            options = frozen.manifest.get("benchmark_options")
+            given = options if isinstance(options, dict) else {}
+            await self._prerequisites.check(frozen.missing, used, given, frozen.cases)
+        return frozen
 
 
 def _targets(found: list[Any]) -> pb.ListTargetsResponse:

@@ -139,6 +139,9 @@ def local(spec: BenchmarkSpec, source_path: str, revision: str) -> Fetched:
     note = "Given by hand; keep upstream's terms beside it."
     if path.is_dir():
         verification = _verify_checkout(path, revision)
+        if isinstance(spec.source, HubSource) and len(spec.source.files) > 1:
+            shards = _shards(spec.source, path)
+            return Fetched(url=LOCAL, revision=revision, verification=verification, files=shards, access_note=note)
         files = _task_files(spec, path)
         return Fetched(
             url=LOCAL,
@@ -158,6 +161,19 @@ def local(spec: BenchmarkSpec, source_path: str, revision: str) -> Fetched:
             value=source_path,
         )
     return Fetched(url=LOCAL, revision=revision, verification=DECLARED, files=((path.name, path),), access_note=note)
+
+
+def _shards(source: HubSource, folder: Path) -> tuple[tuple[str, Path], ...]:
+    """The files of a source in a folder given by hand. Raises `InvalidInput` (`BAD_SOURCE`) unless all are there."""
+    found = [
+        (Path(name).name, folder / name if (folder / name).exists() else folder / Path(name).name) for name in source.files
+    ]
+    missing = [name for name, path in found if not path.is_file()]
+    if missing:
+        raise InvalidInput(
+            "BAD_SOURCE", f"the folder {folder} has no {', '.join(missing)}", field="source_path", value=folder
+        )
+    return tuple(found)
 
 
 def _task_files(spec: BenchmarkSpec, root: Path) -> tuple[tuple[str, Path], ...]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from srbench_kit import db
 
-HEAD = "0002_experiments"
+HEAD = "0003_experiments"
 metadata = sa.MetaData()
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
@@ -102,6 +102,29 @@ events = sa.Table(
     sa.Index("events_by_type", "run", "type", "seq"),
     # A sequence is never used twice, even when the newest row is gone.
     sqlite_autoincrement=True,
+)
+
+# Runs that try cells of another run again.
+recoveries = sa.Table(
+    "recoveries",
+    metadata,
+    sa.Column("run", sa.ForeignKey("runs.number"), primary_key=True, autoincrement=False),
+    sa.Column("parent", sa.ForeignKey("runs.number"), nullable=False),
+    sa.Column("mode", sa.Text, nullable=False),
+    # Digest of the chosen cells: what a repeated request must agree with.
+    sa.Column("cells_sha256", sa.Text, nullable=False),
+    sa.Index("recoveries_by_parent", "parent", "run"),
+)
+
+# Which recovery has a cell of the parent. The key is the rule: one child a cell, for ever.
+recovery_claims = sa.Table(
+    "recovery_claims",
+    metadata,
+    sa.Column("parent", sa.Integer, nullable=False),
+    sa.Column("cell", sa.Integer, nullable=False),
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.PrimaryKeyConstraint("parent", "cell"),
+    sqlite_with_rowid=False,
 )
 
 # Recipes of routers, captured before their run began.

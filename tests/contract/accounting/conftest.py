@@ -17,12 +17,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import accounting_service_pb2_grpc as rpc
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench.v1 import plan_pb2, planner_service_pb2_grpc, report_pb2, target_pb2, work_queue_service_pb2_grpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.columns import CallColumns, OutcomeColumns
 from srbench_accounting.derived import Derived
+from srbench_accounting.ledger_servicer import LedgerServicer
 from srbench_accounting.routing import RoutingColumns
 from srbench_accounting.servicer import Accounting
 from srbench_accounting.store import Store, open_store
@@ -123,6 +125,7 @@ class FakeDeriving:
         outcomes: OutcomeColumns,
         calls: CallColumns,
         *,
+        recoveries: Sequence[planner_pb.Run] = (),
         correction: Any = None,
         routings: RoutingColumns | None = None,
     ) -> report_pb2.Report:
@@ -276,6 +279,11 @@ class Service:
     as_planner: rpc.AccountingServiceStub
     gateway: rpc.AccountingServiceStub
     deriving: FakeDeriving
+    channels: dict[str, aio.Channel]
+
+    def ledger(self, role: str = "gateway") -> Any:
+        """The whole ledger, for a service in `role`."""
+        return ledger_rpc.LedgerServiceStub(self.channels[role])
 
     async def spend(self, run_id: str = RUN) -> pb.Spend:
         return await self.gateway.GetSpend(pb.GetSpendRequest(run_id=run_id))
@@ -310,16 +318,17 @@ async def running(folder: Path, planner: FakePlanner, planner_address: str) -> A
             rpc.add_AccountingServiceServicer_to_server,
             "srbench.v1.AccountingService",
         )
+        server.add(LedgerServicer(store), ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
         await server.start()
         address = f"127.0.0.1:{server.port}"
-        channels: list[aio.Channel] = [
-            wire.channel(address, auth.service_metadata(role)) for role in ("executor", "planner", "gateway")
-        ]
-        stubs = [rpc.AccountingServiceStub(channel) for channel in channels]
+        channels: dict[str, aio.Channel] = {
+            role: wire.channel(address, auth.service_metadata(role)) for role in ("executor", "planner", "gateway")
+        }
+        stubs = [rpc.AccountingServiceStub(channel) for channel in channels.values()]
         try:
-            yield Service(store, planner, stubs[0], stubs[1], stubs[2], deriving)
+            yield Service(store, planner, stubs[0], stubs[1], stubs[2], deriving, channels)
         finally:
-            for channel in channels:
+            for channel in channels.values():
                 await channel.close()
             await server.drain(0)
             store.close()

@@ -20,12 +20,12 @@ import pytest
 import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
-from srbench.v1 import plan_pb2, report_pb2, target_pb2, usage_pb2
+from srbench.v1 import comparison_pb2, plan_pb2, power_pb2, report_pb2, target_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench_cli.service_files import store_id
 from srbench_kit import pages, wire
-from srbench_kit.errors import NotFound, SrBenchError
+from srbench_kit.errors import InvalidInput, NotFound, SrBenchError
 from srbench_kit.values import to_value
 
 RUN_ID = "run-0199b2c3d4e5f6a7b8c9"
@@ -114,6 +114,7 @@ class FakeService:
         requests: every request, by method.
         polls_to_end: how often a run is asked for before it has ended.
         end: the status in which runs end.
+        verdicts, margin_verdict: words of comparisons.
         refuse: an error that every creation answers with.
     """
 
@@ -125,6 +126,8 @@ class FakeService:
     end: str = "completed"
     refuse: SrBenchError | None = None
     reports: report_pb2.Report = field(default_factory=report)
+    verdicts: list[str] = field(default_factory=lambda: ["not established"])
+    margin_verdict: str = "supported"
 
     def note(self, method: str, request: Any, context: grpc.ServicerContext) -> None:
         self.requests.setdefault(method, []).append(request)
@@ -169,6 +172,11 @@ class _Planner(planner_rpc.PlannerServiceServicer):
     def FreezePlan(self, request: Any, context: grpc.ServicerContext) -> plan_pb2.Plan:
         self._fake.note("FreezePlan", request, context)
         return plan()
+
+    def EstimatePower(self, request: Any, context: grpc.ServicerContext) -> power_pb2.PowerEstimate:
+        self._fake.note("EstimatePower", request, context)
+        row = power_pb2.ProfilePower(profile="this plan", case_count=2, expected_half_width=0.1, hoeffding_half_width=0.3)
+        return power_pb2.PowerEstimate(discordance=0.15, profiles=[row], assumptions=["cases are independent"])
 
     def CreateRun(self, request: Any, context: grpc.ServicerContext) -> planner_pb.Run:
         self._fake.note("CreateRun", request, context)
@@ -250,6 +258,59 @@ class _Accounting(accounting_rpc.AccountingServiceServicer):
             final=HOSTILE + "\nsecond line",
             evidence_sha256=hashlib.sha256(PACKED if request.call_id != "call-damaged" else b"").hexdigest(),
         )
+
+    def CompareRuns(self, request: Any, context: grpc.ServicerContext) -> comparison_pb2.ComparisonReport:
+        self._fake.note("CompareRuns", request, context)
+        found = comparison_pb2.ComparisonReport(baseline_run_id=RUN_ID, baseline_selected_target_id="alpha")
+        for run_id, verdict in zip(request.candidate_run_ids, self._fake.verdicts, strict=False):
+            made = found.comparisons.add(candidate_run_id=run_id, candidate_target_id=HOSTILE, verdict=verdict)
+            made.quality_delta, made.wins, made.losses, made.ties = 0.125, 3, 1, 12
+            made.quality_delta_ci95.extend([-0.1, 0.35])
+            made.mcnemar_p_holm = 0.625
+            made.verdict_sentence = f"{run_id} is {verdict}."
+            made.subject_cost_saving.low_percent = made.subject_cost_saving.high_percent = 40
+            made.subject_cost_saving.ci95_percent.extend([30, 50])
+            made.total_cost_comparison_reason = "the candidate's cost is unknown"
+            if request.HasField("margin"):
+                made.non_inferiority.verdict = self._fake.margin_verdict
+                made.non_inferiority.sentence = f"Margin {request.margin:g}: {self._fake.margin_verdict}."
+        return found
+
+    def ComparePairs(self, request: Any, context: grpc.ServicerContext) -> comparison_pb2.ComparePairsResponse:
+        self._fake.note("ComparePairs", request, context)
+        found = comparison_pb2.ComparePairsResponse(total=2, baseline_target_id="alpha", candidate_target_id="mom")
+        found.pairs.add(case_id=HOSTILE, outcome="win").candidate.model = "m"
+        found.counts["win"] = 1
+        found.next_page_token = "next"
+        return found
+
+    def ListComparisonOptions(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._fake.note("ListComparisonOptions", request, context)
+        found = comparison_pb2.ListComparisonOptionsResponse()
+        found.options.add(id="run-fits", status="completed")
+        found.incompatible.add(id="run-other").reasons.add(
+            reason="SAMPLING_DIFFERS", message="sampling.temperature is 0 and 1"
+        )
+        return found
+
+    def RegradeRun(self, request: Any, context: grpc.ServicerContext) -> comparison_pb2.Regrading:
+        found = comparison_pb2.Regrading(source_run_id=request.run_id, changed_count=1, gained_count=1)
+        found.results.add(case_id=HOSTILE, target_id="alpha", correct=True, source_correct=False, changed=True)
+        return found
+
+    def ExportRun(self, request: Any, context: grpc.ServicerContext) -> Iterator[comparison_pb2.ExportPart]:
+        if request.run_id != RUN_ID:
+            _refused(context, InvalidInput("HOLDOUT", "only dev cases are ever exported"))
+        yield comparison_pb2.ExportPart(header=comparison_pb2.ExportHeader(kind="training-matrix", case_count=1))
+        part = comparison_pb2.ExportPart()
+        part.case.content.CopyFrom(to_value({"id": "c1", "benchmark": "mmlu-pro"}))
+        part.case.targets.add(id="alpha", cost_picodollars=5)
+        yield part
+
+    def ReconcileUsage(self, request: Any, context: grpc.ServicerContext) -> comparison_pb2.AccountingCorrection:
+        found = comparison_pb2.AccountingCorrection(id="accounting-1", verified_call_count=3, corrected_call_count=1)
+        found.calls.add(reason="no_evidence")
+        return found
 
     def ReadEvidence(self, request: Any, context: grpc.ServicerContext) -> Iterator[accounting_pb.EvidenceChunk]:
         for begin in range(0, len(PACKED), 10):

@@ -178,7 +178,7 @@ async def test_a_preparation_that_fails_says_why(
 async def test_bad_requests_are_refused_with_reasons_and_make_no_job(stub: Any) -> None:
     create = stub.CreateDatasetPreparation
     ask = pb.CreateDatasetPreparationRequest
-    assert await refused(create(ask(benchmarks=["hle"]))) == "NOT_AVAILABLE"
+    assert await refused(create(ask(benchmarks=["tau3"]))) == "NOT_AVAILABLE"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], limit=0))) == "BAD_LIMIT"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], seed=2**53))) == "BAD_SEED"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], profile="all"))) == "BAD_PROFILE"

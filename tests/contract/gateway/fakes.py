@@ -14,9 +14,13 @@ import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import comparison_pb2 as comparison
+from srbench.v1 import ledger_service_pb2 as ledger
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench.v1 import plan_pb2, power_pb2, report_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
+from srbench.v1 import recovery_service_pb2 as recovery
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import target_pb2 as target
 from srbench_kit import auth, ids, pages
 from srbench_kit.canonical import digest
@@ -488,9 +492,63 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         raise AssertionError("halts must never come through the gateway")
 
 
+class FakeRecoveries(recovery_rpc.RecoveryServiceServicer):
+    """Plans one cell of every run, and starts children of runs that `planner` knows."""
+
+    def __init__(self, planner: FakePlanner) -> None:
+        self._planner = planner
+
+    async def PlanRecovery(self, request: Any, context: Any) -> recovery.RecoveryPlan:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        found = recovery.RecoveryPlan(parent_run_id=run.id, mode=request.mode or "undispatched", plan_sha256="a" * 64)
+        found.eligible_cells.add(case_id="c1", target_id="s", state="failed", spend_upper_picodollars=7_000_000)
+        found.excluded.add(case_id="c2", target_id="s", reason="completed_evidence_is_preserved")
+        found.counts.excluded_by_reason["completed_evidence_is_preserved"] = 1
+        found.parent.progress.total = 2
+        return found
+
+    async def RecoverRun(self, request: Any, context: Any) -> planner.Run:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        if request.plan_sha256 != "a" * 64:
+            raise Conflict("RECOVERY_PLAN_REQUIRED", "make a new recovery plan")
+        child = self._planner._shown(run, True)
+        child.parent_run_id = run.id
+        return child
+
+    async def GetLineage(self, request: Any, context: Any) -> recovery.Lineage:
+        run = self._planner._run(request.run_id, await self._planner._enter(request, context))
+        return recovery.Lineage(runs=[self._planner._shown(run, True)])
+
+
+class FakeLedger(ledger_rpc.LedgerServiceServicer):
+    """Settles the first call of every run."""
+
+    def __init__(self, accounting: FakeAccounting) -> None:
+        self._accounting = accounting
+
+    async def SettleCall(self, request: Any, context: Any) -> accounting.Call:
+        self._accounting._enter(request, context)
+        if request.call_id != f"call-{1:032x}":
+            raise NotFound("NO_SUCH_CALL", f"there is no call named {request.call_id!r}", call=request.call_id)
+        call = self._accounting._call(request.run_id, 1)
+        call.settlement.verdict = request.verdict
+        call.settlement.raw_usage.CopyFrom(request.usage)
+        return call
+
+    async def StreamLedger(self, request: Any, context: Any) -> AsyncIterator[ledger.StreamLedgerResponse]:
+        self._accounting._enter(request, context)
+        yield ledger.StreamLedgerResponse(calls=[ledger.LedgerCall(id=f"call-{1:032x}", sequence=1)])
+
+    async def StreamCellLedgers(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        raise AssertionError("facts of cells must never come through the gateway")
+        yield
+
+
 async def start_planner(fake: FakePlanner, address: str = "127.0.0.1:0") -> Server:
     server = Server(address)
     server.add(fake, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
+    recoveries = FakeRecoveries(fake)
+    server.add(recoveries, recovery_rpc.add_RecoveryServiceServicer_to_server, "srbench.v1.RecoveryService")
     await server.start()
     return server
 
@@ -498,6 +556,7 @@ async def start_planner(fake: FakePlanner, address: str = "127.0.0.1:0") -> Serv
 async def start_accounting(fake: FakeAccounting, address: str = "127.0.0.1:0") -> Server:
     server = Server(address)
     server.add(fake, accounting_rpc.add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+    server.add(FakeLedger(fake), ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
     await server.start()
     return server
 

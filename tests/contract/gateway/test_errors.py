@@ -58,7 +58,7 @@ async def test_a_bug_in_the_gateway_shows_an_id_too(
     def broken(_message: Any) -> Any:
         raise ZeroDivisionError("the inside")
 
-    monkeypatch.setattr("srbench_gateway.views.catalog", broken)
+    monkeypatch.setattr("srbench_kit.views.catalog", broken)
     with caplog.at_level(logging.ERROR):
         answer = await stand.http.get(V1 + "/catalog")
     seen = check(answer, 500, "INTERNAL")
@@ -108,7 +108,7 @@ async def test_a_start_without_an_answer_says_where_to_look_and_gives_its_key(
         V1 + "/runs/a%00b",
         V1 + "/runs/" + "x" * 129,
         V1 + "/experimentz",
-        V1 + "/runs/run-1/regrade",
+        V1 + "/runs/run-1/degrade",
         "/api/sr-bench/v2/runs",
     ],
 )

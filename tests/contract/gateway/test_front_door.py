@@ -11,8 +11,10 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
+from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
+from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_gateway.front_door import DOORS
 from srbench_kit import wire
 from srbench_kit.errors import Conflict
@@ -29,12 +31,18 @@ def methods(service: Any) -> dict[str, Any]:
     return {f"/{service.full_name}/{method.name}": method for method in service.methods}
 
 
-def test_every_method_of_the_planner_but_references_has_a_door_and_only_reads_of_accounting() -> None:
+INSIDE = {
+    *("StreamReferences", "StreamSealedCases", "StreamHiddenTests"),
+    *("RecordFacts", "FenceCells", "HaltRun", "StreamCellLedgers"),
+}
+
+
+def test_every_method_has_a_door_but_those_between_services() -> None:
     plans = methods(planner.DESCRIPTOR.services_by_name["PlannerService"])
     facts = methods(accounting.DESCRIPTOR.services_by_name["AccountingService"])
-    reads = {"GetSpend", "GetReport", "ListOutcomes", "ListCalls", "GetCall", "ReadEvidence"}
-    expected = {name for name in plans if not name.endswith("/StreamReferences")}
-    expected |= {name for name in facts if name.rpartition("/")[2] in reads}
+    plans |= methods(recovery.DESCRIPTOR.services_by_name["RecoveryService"])
+    facts |= methods(ledger.DESCRIPTOR.services_by_name["LedgerService"])
+    expected = {name for name in plans | facts if name.rpartition("/")[2] not in INSIDE}
     assert set(DOORS) == expected
     for name, door in DOORS.items():
         assert door.streams == (plans | facts)[name].server_streaming, name
@@ -47,9 +55,12 @@ def test_every_method_of_the_planner_but_references_has_a_door_and_only_reads_of
     "method",
     [
         "/srbench.v1.PlannerService/StreamReferences",
+        "/srbench.v1.PlannerService/StreamHiddenTests",
+        "/srbench.v1.PlannerService/StreamSealedCases",
         "/srbench.v1.AccountingService/RecordFacts",
         "/srbench.v1.AccountingService/FenceCells",
         "/srbench.v1.AccountingService/HaltRun",
+        "/srbench.v1.LedgerService/StreamCellLedgers",
         "/srbench.v1.WorkQueueService/LeaseCells",
         "/srbench.v1.WorkQueueService/GetRunContext",
         "/srbench.v1.GraderService/Grade",

@@ -13,6 +13,9 @@ import pytest
 from grpc import aio
 from srbench.v1 import accounting_service_pb2, planner_service_pb2, planner_service_pb2_grpc
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
+from srbench.v1 import ledger_service_pb2 as ledger_pb2
+from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
+from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
 from srbench.v1 import work_queue_service_pb2_grpc as queue_rpc
 from srbench_kit import auth, wire
@@ -22,6 +25,8 @@ from srbench_kit.values import to_value
 from srbench_planner import assembly
 from srbench_planner.accounting_client import AccountingClient
 from srbench_planner.assembly import PlanService
+from srbench_planner.grader_client import GraderClient
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.servicer import PlanServicer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "planner"))
@@ -30,13 +35,15 @@ from planner_doubles import Files, benchmarks
 LEASE_S = 0.5
 
 
-class Ledger(accounting_rpc.AccountingServiceServicer):
-    """What accounting would say: ends by (run, cell), and every fence and halt it was asked for."""
+class Ledger(accounting_rpc.AccountingServiceServicer, ledger_rpc.LedgerServiceServicer):
+    """What accounting would say: ends by (run, cell), facts of cells, and every fence and halt it was asked for."""
 
     def __init__(self) -> None:
         self.outcomes: dict[tuple[str, int], tuple[int, str]] = {}
         self.fenced: dict[tuple[str, int], int] = {}
         self.halted: dict[str, str] = {}
+        self.cells: dict[str, list[ledger_pb2.CellLedger]] = {}
+        self.spend = accounting_service_pb2.Spend()
         self.away = False
         self.refused = 0
         self.saved: dict[str, list[accounting_service_pb2.Outcome]] = {}
@@ -71,6 +78,15 @@ class Ledger(accounting_rpc.AccountingServiceServicer):
         self.halted[request.run_id] = request.reason
         return accounting_service_pb2.HaltRunResponse()
 
+    async def GetSpend(self, request: Any, context: Any) -> accounting_service_pb2.Spend:
+        return self.spend
+
+    async def StreamCellLedgers(self, request: Any, context: Any) -> AsyncIterator[ledger_pb2.StreamCellLedgersResponse]:
+        auth.require_role(context, "planner")
+        if self.away:
+            raise Unreachable("STORAGE_UNAVAILABLE", "the store does not answer")
+        yield ledger_pb2.StreamCellLedgersResponse(cells=self.cells.get(request.run_id, []))
+
 
 @dataclass(slots=True)
 class Planner:
@@ -92,6 +108,9 @@ class Planner:
 
     def plans(self, actor: auth.Actor | None = None, role: str = "gateway") -> Any:
         return planner_service_pb2_grpc.PlannerServiceStub(self.channel(role, actor))
+
+    def recoveries(self, actor: auth.Actor | None = None) -> Any:
+        return recovery_rpc.RecoveryServiceStub(self.channel("gateway", actor))
 
     def queue(self, role: str = "executor") -> Any:
         return queue_rpc.WorkQueueServiceStub(self.channel(role))
@@ -146,6 +165,7 @@ def files() -> Files:
 async def ledger() -> AsyncIterator[tuple[Ledger, int]]:
     server, ledger = Server("127.0.0.1:0"), Ledger()
     server.add(ledger, accounting_rpc.add_AccountingServiceServicer_to_server, "srbench.v1.AccountingService")
+    server.add(ledger, ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
     await server.start()
     yield ledger, server.port
     await server.drain(0)
@@ -165,8 +185,15 @@ async def start(
         service = assembly.assemble(tmp_path, benchmarks(), files, facts)
         await service.start()
         server = Server("127.0.0.1:0")
-        plans = PlanServicer(service.registry, service.freezer, service.plans, service.runs, service.scheduler)
+        plans = PlanServicer(
+            *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
+            benchmarks=benchmarks(),
+            hidden=HiddenParts(tmp_path),
+            grader=GraderClient(""),
+        )
         server.add(plans, planner_service_pb2_grpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
+        recovery = recovery_rpc.add_RecoveryServiceServicer_to_server
+        server.add(service.recoveries, recovery, "srbench.v1.RecoveryService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
         await server.start()
         ticking = asyncio.create_task(service.background())

@@ -97,6 +97,47 @@ async def test_references_stream_to_graders_only(planner: Any, files: Files) -> 
     assert object_of(found[0].metadata) == {"tests": [1]}
 
 
+async def test_plan_cases_name_their_grader_and_plans_their_options(planner: Any) -> None:
+    judge = target("j")
+    options = {"hle": {"judge": "j"}, "mmlu-pro": {}}
+    cases = [case("q1"), case("q2", benchmark="hle")]
+    plan = await freeze(planner, manifest(cases=cases, auxiliary_targets={"j": judge}, benchmark_options=options))
+    assert object_of(plan.benchmark_options) == {"hle": {"judge": "j"}}
+    found = []
+    async for response in planner.plans().StreamPlanCases(pb.StreamPlanCasesRequest(plan_sha256=plan.plan_sha256)):
+        found.extend(response.cases)
+    assert [item.grader for item in found] == ["choice", "judge"]
+
+
+async def sealed(planner: Any, role: str, case_sha256: str, *, digests_only: bool) -> list[Any]:
+    request = pb.StreamSealedCasesRequest(case_sha256=case_sha256, digests_only=digests_only)
+    found = []
+    async for response in planner.plans(role=role).StreamSealedCases(request):
+        found.extend(response.cases)
+    return found
+
+
+async def test_whole_cases_stream_to_accounting_only_and_only_of_development(planner: Any) -> None:
+    dev = [case("q1", answer="SECRET-ANSWER", metadata={"split": "dev"}), case("q2", metadata={"split": "dev"})]
+    plan = await freeze(planner, manifest(cases=dev))
+    for role in ("gateway", "executor", "grader", "planner"):
+        with pytest.raises(aio.AioRpcError) as caught:
+            await sealed(planner, role, plan.case_sha256, digests_only=True)
+        assert wire.reason(caught.value) == "WRONG_ROLE"
+    whole = await sealed(planner, "accounting", plan.case_sha256, digests_only=False)
+    assert [object_of(item.content)["answer"] for item in whole] == ["SECRET-ANSWER", "A"]
+    bare = await sealed(planner, "accounting", plan.case_sha256, digests_only=True)
+    assert [item.sha256 for item in bare] == [item.sha256 for item in whole]
+    assert not any(item.HasField("content") for item in bare)
+    for metadata in ({"split": "holdout"}, {}):
+        hidden = await freeze(planner, manifest(cases=[dev[0], case("q3", metadata=metadata)]))
+        assert len(await sealed(planner, "accounting", hidden.case_sha256, digests_only=True)) == 2
+        with pytest.raises(aio.AioRpcError) as caught:
+            await sealed(planner, "accounting", hidden.case_sha256, digests_only=False)
+        assert wire.reason(caught.value) == "HOLDOUT"
+        assert "SECRET" not in str(caught.value)
+
+
 async def test_targets_are_registered_as_a_list_or_an_object_and_forwarded_callers_use_only_those(planner: Any) -> None:
     stub = planner.plans()
     for document in ([target("a")], {"targets": [target("a", prices={"m": PRICE})]}):

@@ -187,3 +187,13 @@ async def test_a_run_of_16000_cells_is_created_and_listed_quickly(planner: Any) 
     # CPU of client and server together, with room for a busy machine; docs hold the measured figures.
     assert created_s < 1.5
     assert listed_s < 0.1
+
+
+async def test_a_run_is_given_without_its_inline_cases_when_asked(planner: Any) -> None:
+    run = await planner.run(cases(2))
+    whole = await planner.plans().GetRun(pb.GetRunRequest(id=run.id))
+    lean = await planner.plans().GetRun(pb.GetRunRequest(id=run.id, without_cases=True))
+    kept = [member for member in whole.plan.manifest.object_value.members if member.key != "cases"]
+    assert len(whole.plan.manifest.object_value.members) == len(kept) + 1
+    assert list(lean.plan.manifest.object_value.members) == kept
+    assert lean.provenance == whole.provenance

@@ -151,7 +151,7 @@ def test_its_errors_are_our_sentences(released: Released, tmp_path: Path) -> Non
     assert "there is no run named 'run-none'" in err
     code, _, err = released.call("compare", "run-a", "run-b")
     assert code == 1
-    assert "there is no route '/comparisons'" in err
+    assert "there is no run named 'run-a'" in err
     _, _, err = released.call("dataset", "prepare", "--benchmark", "nonesuch")
     assert "there is no benchmark named 'nonesuch'" in err
     code, _, err = released.call("--store", str(tmp_path / "other"), "runs")

@@ -21,7 +21,7 @@ from srbench_accounting.columns import (
     floats,
     ints,
 )
-from srbench_accounting.report import FULL_SUITE, Report, RunFacts, TargetProfile, make_report
+from srbench_accounting.report import FULL_SUITE, ChildAttempt, Report, RunFacts, TargetProfile, make_report
 from srbench_kit.jsonview import to_json
 from srbench_kit.values import from_value
 
@@ -315,7 +315,7 @@ def test_the_order_of_rows_changes_no_figure() -> None:
 def test_the_message_holds_every_figure_and_leaves_the_unknown_absent() -> None:
     facts = replace(
         FACTS,
-        child_attempts=[("run-2", "running")],
+        child_attempts=[ChildAttempt(id="run-2", status="running")],
         sampling={"temperature": 0, "seed": 2**70},
         target_profiles=[TargetProfile(id="a", model="m", kind="single", request_params={"top_p": 0.5})],
         adapter_versions={"mmlu-pro": "v2"},

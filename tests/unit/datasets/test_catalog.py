@@ -39,11 +39,13 @@ def test_every_revision_is_a_commit() -> None:
 
 def test_the_benchmarks_of_one_call_can_be_prepared() -> None:
     can = [spec.id for spec in catalog.load([]).benchmarks if spec.available]
-    assert can == ["mmlu-pro", "gpqa-diamond", "arc-agi-2"]
+    assert can == ["mmlu-pro", "gpqa-diamond", "hle", "livecodebench", "simpleqa-verified", "arc-agi-2"]
 
 
 def test_preparing_any_other_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="cannot prepare tau3; expected one of mmlu-pro, gpqa-diamond, arc-agi-2"):
+    with pytest.raises(
+        InvalidInput, match="cannot prepare tau3; expected one of mmlu-pro, gpqa-diamond, hle, livecodebench"
+    ):
         catalog.load([]).preparable("tau3")
 
 

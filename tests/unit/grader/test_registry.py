@@ -31,6 +31,8 @@ def test_the_built_in_graders_are_there_with_versions_of_our_own() -> None:
     assert {name: grader.version for name, grader in graders.items()} == {
         "choice": "sr-bench-choice-v1",
         "grid": "sr-bench-grid-v1",
+        "judge": "sr-bench-reference-judge-v1",
+        "code": "sr-bench-code-v1",
     }
     assert graders["choice"] is choice.GRADER
 

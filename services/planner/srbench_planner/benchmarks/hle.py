@@ -1,15 +1,32 @@
-"""Humanity's Last Exam, text questions only. In the catalog; this build cannot prepare it yet."""
+"""Humanity's Last Exam, text questions only: 2,500 expert questions less those that come with a picture."""
 
 from __future__ import annotations
 
-from srbench_planner.benchmark import BenchmarkSpec, Counts, HubSource
+from srbench_planner.benchmark import BenchmarkSpec, Counts, HubSource, Row, Task, identity_of, text_of
+
+
+def is_text(row: Row) -> bool:
+    """Whether the question has no picture. Pictures that a text only refers to are not seen."""
+    return not row.values.get("image")
+
+
+def normalize(row: Row, _seed: int) -> Task:
+    """A question of a row: asked alone, without a word on the form of the answer."""
+    return Task(
+        identity=identity_of(row),
+        stratum=text_of(row, "category"),
+        prompt=text_of(row, "question"),
+        answer=text_of(row, "answer"),
+        metadata={"answer_type": text_of(row, "answer_type")} if "answer_type" in row.values else {},
+    )
+
 
 SPEC = BenchmarkSpec(
     id="hle",
     title="Humanity's Last Exam (text)",
     kind="judge",
     weight=0.15,
-    adapter_version="sr-bench-1.0",
+    adapter_version="sr-bench-judge-v2",
     source_url="https://huggingface.co/datasets/cais/hle",
     source=HubSource(
         repository="cais/hle",
@@ -23,4 +40,7 @@ SPEC = BenchmarkSpec(
     counts=Counts(smoke=4, quick=40, standard=200),
     driver="single_turn",
     grader="judge",
+    columns=("id", "question", "image", "answer", "category"),
+    normalize=normalize,
+    keeps=is_text,
 )

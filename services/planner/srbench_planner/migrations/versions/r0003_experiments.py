@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002_experiments"
-down_revision = "0001"
+revision = "0003_experiments"
+down_revision = "0002_recoveries"
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 

@@ -1,0 +1,77 @@
+"""Verifies a bundle without any service: `python -m srbench_accounting.verify FILE`.
+
+Prints one JSON object. Exit codes: 0 every value is equal, 1 one differs, 9 the bundle is damaged, 2 and 3 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from srbench_kit.bundles import Opened, open_bundle
+from srbench_kit.errors import EXIT_CODES, InvalidInput, NotFound, SrBenchError
+from srbench_kit.values import Json
+
+from srbench_accounting.verification import Verification
+
+EXIT_DIFFERS = 1
+EXIT_DAMAGED = EXIT_CODES["data_loss"]
+
+
+def verify(path: Path, public_key: Path | None) -> dict[str, Json]:
+    """What is found in the bundle. Raises: `NotFound` (`NO_SUCH_FILE`), `InvalidInput`."""
+    key = None if public_key is None else _read(public_key)
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise NotFound("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
+    with file:
+        opened = open_bundle(file, key)
+        verification = Verification(opened)
+        if opened.members:
+            verification.run()
+    return _result(path, opened, verification)
+
+
+def _result(path: Path, opened: Opened, verification: Verification) -> dict[str, Json]:
+    results = list(verification.results.values())
+    compared = verification.comparison
+    equal = bool(results) and all(result.equal for result in results) and not opened.problems
+    equal = equal and all(row["equal"] for row in compared)
+    return {
+        "bundle": str(path),
+        "equal": equal,
+        "root_sha256": opened.root_sha256 or None,
+        "signature": opened.signature or None,
+        "signed_by": opened.signer or None,
+        "problems": [{"member": member, "fault": fault} for member, fault in opened.problems],
+        "runs": [result.to_json() for result in results],
+        "comparison_values": list(compared),
+    }
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--public-key", type=click.Path(path_type=Path), help="PEM of the Ed25519 key that must have signed it.")
+def main(bundle: Path, public_key: Path | None) -> None:
+    """Derives every number of BUNDLE again and compares it."""
+    try:
+        found = verify(bundle, public_key)
+    except SrBenchError as error:
+        click.echo(f"{error.reason}: {error.message}", err=True)
+        sys.exit(EXIT_CODES.get(error.kind, 70))
+    click.echo(json.dumps(found, ensure_ascii=False))
+    sys.exit(EXIT_DAMAGED if found["problems"] else 0 if found["equal"] else EXIT_DIFFERS)
+
+
+if __name__ == "__main__":
+    main()
