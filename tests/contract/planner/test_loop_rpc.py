@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from grpc import aio
-from planner_doubles import PRICE, case, target
+from planner_doubles import PRICE, benchmarks, case, target
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import experiment_pb2, planner_service_pb2, planner_service_pb2_grpc, recipe_pb2, replay_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
@@ -17,6 +18,8 @@ from srbench_kit import auth, wire
 from srbench_kit.errors import Unreachable
 from srbench_kit.serving import Server
 from srbench_kit.values import from_value, to_value
+from srbench_planner.grader_client import GraderClient
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.loop_servicer import LoopServicer
 from srbench_planner.replays import request_digests
 from srbench_planner.servicer import PlanServicer
@@ -102,12 +105,18 @@ class Loop:
 
 
 @pytest.fixture
-async def loop(planner: Any) -> AsyncIterator[Loop]:
+async def loop(planner: Any, tmp_path: Path) -> AsyncIterator[Loop]:
     server = Server("127.0.0.1:0")
 
     class Both(PlanServicer, LoopServicer):
         def __init__(self, service: Any) -> None:
-            PlanServicer.__init__(self, service.registry, service.freezer, service.plans, service.runs, service.scheduler)
+            PlanServicer.__init__(
+                self,
+                *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
+                benchmarks=benchmarks(),
+                hidden=HiddenParts(tmp_path),
+                grader=GraderClient(""),
+            )
             LoopServicer.__init__(self, service.loop)
 
     server.add(
