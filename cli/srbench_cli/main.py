@@ -16,6 +16,7 @@ from srbench_cli.printing import print_error
 EXIT_INTERRUPTED = 130
 COMMANDS = {
     "bundle": "bundle:bundle",
+    "agreement": "agreement:agreement",
     "cancel": "runs:cancel",
     "candidate-plan": "candidate_plan:candidate_plan",
     "catalog": "catalog:catalog",

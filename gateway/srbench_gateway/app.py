@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from srbench_kit.auth import Actor
 from srbench_kit.errors import NotFound, SrBenchError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,7 +18,9 @@ from srbench_gateway import (
     openapi,
     planning_routes,
     recovery_routes,
+    routing_routes,
     run_routes,
+    session_routes,
 )
 from srbench_gateway.auth import Gate, check_role
 from srbench_gateway.backends import Backends
@@ -25,7 +28,7 @@ from srbench_gateway.bodies import Bounds, read_message
 from srbench_gateway.dashboard import Dashboard
 from srbench_gateway.manifests import Manifests
 from srbench_gateway.params import parse
-from srbench_gateway.routes import PREFIX, Ask, Identity, Route, Table, WrongMethod
+from srbench_gateway.routes import PREFIX, Ask, Identity, Route, Table, Visitor, WrongMethod
 
 TABLE = Table(
     [
@@ -34,8 +37,11 @@ TABLE = Table(
         *comparison_routes.ROUTES,
         *recovery_routes.ROUTES,
         *loop_routes.ROUTES,
+        *session_routes.ROUTES,
+        *routing_routes.ROUTES,
     ]
 )
+SIGNED_OUT = Actor(id="", role="read")
 CLIENT_GONE = 499
 
 
@@ -86,7 +92,7 @@ class App:
         if self.dashboard is not None and method in ("GET", "HEAD") and self.dashboard.has(path):
             # Pages hold no data, and a browser cannot send a token before it has them.
             return await self.dashboard.page(path, request.scope)
-        actor = self.gate.actor(headers)
+        actor = self._actor(method, path, headers)
         route, ids = self._route(method, path)
         check_role(actor, method, route.path)
         ask = Ask(
@@ -94,12 +100,22 @@ class App:
             manifests=self._manifests,
             identity=self.identity,
             actor=actor,
+            visitor=Visitor(gate=self.gate, headers=headers, secure=request.scope["scheme"] == "https"),
             ids=ids,
             params=parse(request.scope["query_string"], route.params),
             body=await self._body(request, route),
         )
         shown = await route.answer(ask)
         return shown if isinstance(shown, Response) else answers.answer(shown, route.status)
+
+    def _actor(self, method: str, path: str, headers: list[tuple[str, str]]) -> Actor:
+        """Who calls. Signing in and out must work for those whom the service does not know yet, or no more."""
+        if path == PREFIX + session_routes.PATH:
+            self.gate.check_same_site(method, headers)
+            return SIGNED_OUT
+        actor = self.gate.actor(headers)
+        self.gate.check_session_write(method, headers)
+        return actor
 
     def _route(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         if path in ("/health", "/openapi.json"):

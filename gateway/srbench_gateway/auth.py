@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srbench_kit.auth import LOCAL, Actor, same_token
 from srbench_kit.errors import Forbidden, Unauthenticated
 from srbench_kit.serving import is_loopback
 
+from srbench_gateway.sessions import CSRF_HEADER, Sessions
+
 ACTOR_ID = "x-sr-bench-actor-id"
 ACTOR_ROLE = "x-sr-bench-actor-role"
 MAX_ACTOR_ID_CHARS = 256
 ROLES = ("admin", "write", "read")
-# A read-only actor may compare: it is a read with a body.
-READ_ONLY_POSTS = frozenset({"/comparisons"})
+# A read-only actor may compare: it is a read with a body. Signing in and out changes nothing but the browser's cookie.
+READ_ONLY_POSTS = frozenset({"/comparisons", "/session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,14 @@ class Gate:
 
     Attributes:
         token: what callers must show; empty on a loopback address that trusts every local process.
+        sessions: those who showed it in a browser.
     """
 
     token: str
+    sessions: Sessions = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sessions", Sessions(self.token))
 
     def actor(self, headers: Iterable[tuple[str, str]]) -> Actor:
         """The actor of a request with `headers` (lower-case names).
@@ -33,14 +40,40 @@ class Gate:
         Raises: `Unauthenticated` (`BAD_TOKEN`), `Forbidden` (`BAD_ACTOR`, `UNTRUSTED_ACTOR`).
         """
         found = _single(headers)
-        if self.token and not _shows(found.get("authorization", ""), self.token):
+        if self.token and not self._is_trusted(found):
             raise Unauthenticated("BAD_TOKEN", "this service needs the header Authorization: Bearer <token>")
         actor_id, role = found.get(ACTOR_ID), found.get(ACTOR_ROLE)
         if actor_id is None and role is None:
             return Actor(id=LOCAL, role=LOCAL)
         if not self.token:
             raise Forbidden("UNTRUSTED_ACTOR", "an actor may be forwarded only over a connection with a token")
+        if "authorization" not in found:
+            raise Forbidden("UNTRUSTED_ACTOR", "a browser's session may not name an actor")
         return _forwarded(actor_id, role)
+
+    def _is_trusted(self, found: dict[str, str]) -> bool:
+        """Whether the caller shows the token, or a session of somebody who did."""
+        if "authorization" in found:
+            return _shows(found["authorization"], self.token)
+        return bool(self.sessions.find(found.get("cookie", "")))
+
+    def check_same_site(self, method: str, headers: Iterable[tuple[str, str]]) -> None:
+        """Raises: `Forbidden` (`FOREIGN_ORIGIN`) when another site's page tries to sign this browser in or out."""
+        if method not in ("GET", "HEAD"):
+            _check_origin(_single(headers))
+
+    def check_session_write(self, method: str, headers: Iterable[tuple[str, str]]) -> None:
+        """Refuses a write with a session's cookie alone: browsers send cookies by themselves, another site's page too.
+
+        Raises: `Forbidden` (`FOREIGN_ORIGIN`, `BAD_CSRF_TOKEN`).
+        """
+        found = _single(headers)
+        if not self.token or method in ("GET", "HEAD") or "authorization" in found:
+            return
+        _check_origin(found)
+        session = self.sessions.find(found.get("cookie", ""))
+        if not same_token(found.get(CSRF_HEADER, ""), self.sessions.csrf_token(session)):
+            raise Forbidden("BAD_CSRF_TOKEN", "a write with a session needs the session's token in X-CSRF-Token")
 
     def check_browser(self, method: str, headers: Iterable[tuple[str, str]]) -> None:
         """Refuses what a page of another site makes a browser send to a service that asks for no token.
@@ -57,11 +90,16 @@ class Gate:
             raise Forbidden("FOREIGN_HOST", f"this service answers to localhost only, not to the host {host!r}", value=host)
         if method in ("GET", "HEAD"):
             return
-        origin = found.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            raise Forbidden("FOREIGN_ORIGIN", f"a page of {origin!r} may not change anything here", value=origin)
-        if found.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise Forbidden("FOREIGN_ORIGIN", "a page of another site may not change anything here")
+        _check_origin(found)
+
+
+def _check_origin(found: dict[str, str]) -> None:
+    """Raises: `Forbidden` (`FOREIGN_ORIGIN`) when a page of another site makes the request."""
+    origin = found.get("origin")
+    if origin is not None and origin.partition("://")[2].lower() != found.get("host", "").lower():
+        raise Forbidden("FOREIGN_ORIGIN", f"a page of {origin!r} may not change anything here", value=origin)
+    if found.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Forbidden("FOREIGN_ORIGIN", "a page of another site may not change anything here")
 
 
 def check_role(actor: Actor, method: str, path: str) -> None:

@@ -12,6 +12,7 @@ from srbench_kit.errors import InvalidInput
 from srbench_kit.values import to_value
 from starlette.responses import Response, StreamingResponse
 
+from srbench_gateway import pair_files
 from srbench_gateway.answers import API_HEADERS
 from srbench_gateway.bodies import BIG_BYTES, kind_of
 from srbench_gateway.fields import fill, unknown
@@ -25,6 +26,7 @@ COMPARE_TIMEOUT_S = 60.0
 # Every saved answer of a run is read and judged again.
 REGRADE_TIMEOUT_S = 600.0
 OUTCOMES = ("win", "loss", "tie", "both_right", "both_wrong")
+MAX_PAIRS = 200
 SORTS = ("case", "outcome", "cost_delta", "latency_delta")
 
 
@@ -47,6 +49,8 @@ async def pairs(ask: Ask) -> Object:
         sort=ask.text("sort"),
         descending=bool(ask.params["descending"]),
         texts=bool(ask.params["texts"]),
+        offset=ask.number("offset"),
+        case_id=ask.text("case_id"),
     )
     await _check_visible(ask, request.baseline_run_id, request.candidate_run_id)
     found = await ask.accounting(ask.facts.ComparePairs, request, COMPARE_TIMEOUT_S)
@@ -54,6 +58,37 @@ async def pairs(ask: Ask) -> Object:
     shown.pop("next_page_token")
     after = cursor(found.next_page_token)
     return {**shown, "limit": ask.number("limit"), "next_cursor": after, "model_requests": 0}
+
+
+async def pairs_file(ask: Ask) -> Response:
+    """Every pair, read in pages like those that people see."""
+    chosen, rows, token = ask.text("format"), list[pair_files.Row](), ""
+    await _check_visible(ask, ask.text("baseline_run_id"), ask.text("candidate_run_id"))
+    while True:
+        request = pb.ComparePairsRequest(
+            baseline_run_id=ask.text("baseline_run_id"),
+            candidate_run_id=ask.text("candidate_run_id"),
+            baseline_target_id=ask.text("baseline_target_id"),
+            candidate_target_id=ask.text("candidate_target_id"),
+            page_size=MAX_PAIRS,
+            page_token=token,
+        )
+        found = await ask.accounting(ask.facts.ComparePairs, request, COMPARE_TIMEOUT_S)
+        sides: Object = {
+            "baseline_run_id": request.baseline_run_id,
+            "baseline_target_id": found.baseline_target_id,
+            "candidate_run_id": request.candidate_run_id,
+            "candidate_target_id": found.candidate_target_id,
+        }
+        rows += [pair_files.row(views.deep(pair), sides) for pair in found.pairs]
+        token = found.next_page_token
+        if not token:
+            break
+    headers = API_HEADERS | {
+        "content-type": pair_files.MEDIA_TYPES[chosen],
+        "content-disposition": f'attachment; filename="sr-bench-pairs.{chosen}"',
+    }
+    return Response(await asyncio.to_thread(pair_files.encode, rows, chosen), headers=headers)
 
 
 async def options(ask: Ask) -> Object:
@@ -199,8 +234,25 @@ ROUTES = [
             Param("texts", "bool", "With the answers' final texts.", default=False),
             AFTER,
             Param("limit", "int", "Most to return.", 1, 200, default=25),
+            Param("offset", "int", "Pairs to skip, for a jump into the middle.", default=0),
+            Param("case_id", "text", "Only this question.", high=500),
         ),
         shows=ref("PairPage"),
+    ),
+    Route(
+        method="GET",
+        path="/comparisons/pairs/file",
+        about="All questions of a comparison as a file, without texts: CSV, JSON or Parquet.",
+        answer=pairs_file,
+        params=(
+            _BASELINE,
+            Param("candidate_run_id", "text", "The run to compare with it.", required=True, high=128),
+            Param("baseline_target_id", "text", "A target of the baseline; without it the strongest single model."),
+            Param("candidate_target_id", "text", "A target of the candidate; needed when it has several."),
+            Param("format", "text", "The kind of file.", choices=pair_files.FORMATS, default="csv"),
+        ),
+        shows=TEXT,
+        media_type="application/octet-stream",
     ),
     Route(
         method="GET",

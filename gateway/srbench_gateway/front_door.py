@@ -15,6 +15,7 @@ from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import comparison_pb2 as comparison
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import planner_service_pb2 as planner
+from srbench.v1 import routing_flow_pb2
 from srbench_kit import auth as kit_auth
 from srbench_kit import wire
 from srbench_kit.auth import Actor
@@ -78,6 +79,7 @@ DOORS: dict[str, Door] = {
     _PLANNER + "CancelRun": Door(writes=True),
     _PLANNER + "ListRunEvents": Door(),
     _PLANNER + "ListCells": Door(),
+    _PLANNER + "InspectSetup": Door(),
     _PLANNER + "CreateReplay": Door(writes=True),
     _PLANNER + "CheckReplay": Door(),
     _PLANNER + "ListReplayOptions": Door(),
@@ -90,13 +92,14 @@ DOORS: dict[str, Door] = {
     _PLANNER + "AttachExperimentRun": Door(writes=True),
     _PLANNER + "ListRunRecipes": Door(),
     _PLANNER + "GetRunRecipe": Door(),
-    _PLANNER + "InspectSetup": Door(),
+    _PLANNER + "GetRunCase": Door(),
     _ACCOUNTING + "GetSpend": Door(request=accounting.GetSpendRequest),
     _ACCOUNTING + "GetReport": Door(request=accounting.GetReportRequest),
     _ACCOUNTING + "ListOutcomes": Door(request=accounting.ListOutcomesRequest),
     _ACCOUNTING + "ListCalls": Door(request=accounting.ListCallsRequest),
     _ACCOUNTING + "GetCall": Door(request=accounting.GetCallRequest),
     _ACCOUNTING + "ReadEvidence": Door(request=accounting.ReadEvidenceRequest, streams=True),
+    _ACCOUNTING + "GetRoutingFlow": Door(request=routing_flow_pb2.GetRoutingFlowRequest),
     _PLANNER + "EstimatePower": Door(writes=True),
     _ACCOUNTING + "CompareRuns": Door(request=comparison.CompareRunsRequest),
     _ACCOUNTING + "ComparePairs": Door(request=comparison.ComparePairsRequest),

@@ -11,7 +11,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, target_pb2
+from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, routing_flow_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_kit.jsonview import enum_name, json_name
@@ -52,6 +52,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     accounting.Spend,
     recovery.RecoveryPlan,
     report_pb2.Report,
+    routing_flow_pb2.RoutingFlow,
     target_pb2.Target,
     comparison_pb2.ComparisonReport,
     comparison_pb2.ComparePairsResponse,
@@ -180,13 +181,14 @@ def _apply_views(found: dict[str, Any]) -> None:
         benchmarks=listed(record(id=TEXT, title=TEXT, count=INTEGER)),
         provenance=record(sha256=TEXT, seed=INTEGER, selection=TEXT, sources=listed(ref("DatasetSource"))),
     )
-    found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ANYTHING)
+    found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ref("Manifest"))
     found["RunRow"] = derived("Run", manifest=ref("ManifestSummary"), manifest_summary={"const": True})
     found["ExperimentMember"] = derived("ExperimentMember", run=ref("RunRow"), run_id=TEXT, hypothesis=nullable(TEXT))
     found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
     found["CallRow"] = derived("Call", CALL_TEXTS)
     found["ManifestTarget"] = _manifest_target(found)
     found["ManifestSummary"] = _manifest_summary(found)
+    found["Manifest"] = _manifest(found)
     found["PairPage"] = derived(
         "ComparePairsResponse",
         ("next_page_token",),
@@ -228,6 +230,15 @@ def _manifest_summary(found: dict[str, Any]) -> Schema:
     summary = record(**plan, targets=listed(ref("ManifestTarget")), limits=ref("Limits"))
     properties: Properties = summary["properties"]
     return summary | {"properties": properties | {"dataset": record(sha256=TEXT, case_count=INTEGER)}}
+
+
+def _manifest(found: dict[str, Any]) -> Schema:
+    """A frozen manifest: what planning always writes, beside whatever else its author wrote."""
+    summary = found["ManifestSummary"]["properties"]
+    never_in_it = ("plan_sha256", "case_sha256", "custom_subset", "dataset")
+    members: Properties = {key: value for key, value in summary.items() if key not in never_in_it}
+    digests = {"plan_sha256": TEXT, "case_sha256": TEXT, "dataset": {"type": "object", "properties": {"sha256": TEXT}}}
+    return {"type": "object", "properties": members | digests, "required": ["name", "mode", "targets", "limits"]}
 
 
 def _error() -> Schema:

@@ -93,6 +93,7 @@ async def dataset_cases(ask: Ask) -> Object:
         benchmark=ask.text("benchmark"),
         category=ask.text("category"),
         query=ask.text("q"),
+        case_id=ask.text("case_id"),
     )
     found = await ask.planner(ask.plans.ListDatasetCases, request)
     return {**views.plain(found), "cases": [views.dataset_case(item) for item in found.cases]}
@@ -239,6 +240,7 @@ ROUTES = [
             Param("benchmark", "text", "Only this benchmark.", high=200),
             Param("category", "text", "Only this category.", high=200),
             Param("q", "text", "Only cases whose text holds this.", high=200),
+            Param("case_id", "text", "Only the case with this id.", high=500),
         ),
         shows=ref(planner.ListDatasetCasesResponse),
     ),
@@ -293,7 +295,7 @@ ROUTES = [
         answer=check_plan,
         body=PLAN,
         shows=record(
-            manifest={"type": "object"},
+            manifest=ref("Manifest"),
             plan_sha256=TEXT,
             case_sha256=TEXT,
             total=INTEGER,

@@ -14,6 +14,7 @@ from srbench_kit.errors import InvalidInput, NotFound
 from srbench_kit.values import Json
 from starlette.responses import Response
 
+from srbench_gateway.auth import Gate
 from srbench_gateway.backends import READ_TIMEOUT_S, Backends, Method
 from srbench_gateway.fields import fill
 from srbench_gateway.manifests import Manifests
@@ -41,6 +42,25 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """How a request came: for the routes by which browsers sign in and out.
+
+    Attributes:
+        gate: who may come in.
+        headers: lower-case names and values.
+        secure: whether it came over TLS.
+    """
+
+    gate: Gate
+    headers: list[tuple[str, str]]
+    secure: bool
+
+    def header(self, name: str) -> str:
+        """The first header of that name; empty without one."""
+        return next((value for key, value in self.headers if key == name), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One request, checked: who asks, for what, with which parameters and body."""
 
@@ -48,6 +68,7 @@ class Ask:
     manifests: Manifests
     identity: Identity
     actor: Actor
+    visitor: Visitor
     ids: dict[str, str]
     params: Found
     body: Any

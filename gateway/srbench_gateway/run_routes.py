@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import report_pb2, work_queue_service_pb2
@@ -109,6 +111,12 @@ async def results(ask: Ask) -> Object:
         benchmark=ask.text("benchmark"),
         state=OUTCOME_STATES.get(ask.text("status"), work_queue_service_pb2.CELL_STATE_UNSPECIFIED),
         correct=bool(ask.params["correct"]) if "correct" in ask.params else None,
+        cell=ask.number("cell") if "cell" in ask.params else None,
+        query=ask.text("q"),
+        reason=ask.text("reason"),
+        model=ask.text("model"),
+        decision=ask.text("decision"),
+        **_order(ask),
     )
     found = await ask.accounting(ask.facts.ListOutcomes, request)
     return {
@@ -128,6 +136,13 @@ async def calls(ask: Ask) -> Object:
         active=bool(ask.params["active"]),
         target_id=ask.text("target_id"),
         case_id=ask.text("case_id"),
+        status=_enum(accounting.CallStatus, "CALL_STATUS", ask.text("status")),
+        role=_enum(accounting.CallRole, "CALL_ROLE", ask.text("role")),
+        reason=ask.text("reason"),
+        model=ask.text("model"),
+        decision=ask.text("decision"),
+        finish_reason=ask.text("finish_reason"),
+        **_order(ask),
     )
     found = await ask.accounting(ask.facts.ListCalls, request)
     return {
@@ -136,6 +151,20 @@ async def calls(ask: Ask) -> Object:
         "limit": ask.number("limit"),
         "next_cursor": pages.as_number(found.next_page_token),
     }
+
+
+def _order(ask: Ask) -> Any:
+    """The fields by which both lists are ordered and jumped in."""
+    return {"offset": ask.number("offset"), "order_by": ask.text("order_by"), "descending": bool(ask.params["descending"])}
+
+
+def _enum(kind: Any, prefix: str, name: str) -> Any:
+    return kind.Value(f"{prefix}_{(name or 'unspecified').upper()}")
+
+
+async def question(ask: Ask) -> Object:
+    request = planner.GetRunCaseRequest(run_id=ask.ids["run_id"], case_id=ask.text("case_id"))
+    return views.dataset_case(await ask.planner(ask.plans.GetRunCase, request))
 
 
 async def call(ask: Ask) -> Object:
@@ -197,6 +226,19 @@ _AFTER_NUMBER = Param("after", "int", "`next_cursor` of the page before.", defau
 _LIMIT = Param("limit", "int", "Most to return.", 1, 500, default=100)
 _TARGET = Param("target_id", "text", "Only this target.")
 _NUMBER_CURSOR = nullable(INTEGER)
+ORDERS = ("cost", "latency", "ttft")
+CALL_STATUSES = ("sent", "completed", "failed", "cancelled", "sent_unknown", "not_accepted")
+CALL_ROLES = ("subject", "judge", "simulator")
+_NARROWED = (
+    Param("reason", "text", "Only this reason.", high=200),
+    Param("model", "text", "Only what this model answered.", high=256),
+    Param("decision", "text", "Only what this decision routed.", high=256),
+)
+_ORDERED = (
+    Param("offset", "int", "Rows to skip, instead of `after`, for readers that jump.", default=0),
+    Param("order_by", "text", "Another order; what is unknown comes last.", choices=ORDERS),
+    Param("descending", "bool", "Largest first.", default=False),
+)
 
 ROUTES = [
     Route(
@@ -240,7 +282,7 @@ ROUTES = [
     Route(
         method="GET",
         path="/runs/{run_id}/results",
-        about="Lists outcomes in the order in which they were recorded.",
+        about="Lists outcomes in the order in which they were recorded, or in another.",
         answer=results,
         params=(
             _AFTER_NUMBER,
@@ -249,13 +291,25 @@ ROUTES = [
             Param("benchmark", "text", "Only this benchmark."),
             Param("status", "text", "Only this status.", choices=tuple(OUTCOME_STATES)),
             Param("correct", "bool", "Only right or only wrong answers."),
+            Param("cell", "int", "Only this cell."),
+            Param("q", "text", "Only outcomes whose case id, extracted answer, reason or error holds this.", high=200),
+            *_NARROWED,
+            *_ORDERED,
         ),
         shows=record(results=listed(ref(accounting.Outcome)), total=INTEGER, limit=INTEGER, next_cursor=_NUMBER_CURSOR),
     ),
     Route(
         method="GET",
+        path="/runs/{run_id}/question",
+        about="Gives one question of a run, without its answer.",
+        answer=question,
+        params=(Param("case_id", "text", "The case.", high=500, required=True),),
+        shows=ref("DatasetCase"),
+    ),
+    Route(
+        method="GET",
         path="/runs/{run_id}/calls",
-        about="Lists calls in the order of their dispatch, without texts.",
+        about="Lists calls in the order of their dispatch, or in another, without texts.",
         answer=calls,
         params=(
             _AFTER_NUMBER,
@@ -263,6 +317,11 @@ ROUTES = [
             Param("active", "bool", "Only calls without an end.", default=False),
             _TARGET,
             Param("case_id", "text", "Only this case."),
+            Param("status", "text", "Only this status.", choices=CALL_STATUSES),
+            Param("role", "text", "Only this role.", choices=CALL_ROLES),
+            Param("finish_reason", "text", "Only this finish reason.", high=256),
+            *_NARROWED,
+            *_ORDERED,
         ),
         shows=record(calls=listed(ref("CallRow")), total=INTEGER, limit=INTEGER, next_cursor=_NUMBER_CURSOR),
     ),

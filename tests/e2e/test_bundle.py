@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from srbench_kit import archive
-from srbench_kit.bundles import SEALS, open_bundle
+from srbench_kit.bundles import SEALS, open_bundle, seal
 
 sys.path.insert(0, str(Path(__file__).parent))
 from whole_stack import clean_environment, manifest, mmlu_cases, running_stack, running_testbed, until
@@ -47,6 +47,8 @@ class Made:
     public_key: Path
     parent: str
     child: str
+    other: str
+    answered: Path
     report: dict[str, Any]
 
 
@@ -70,10 +72,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         usage = folder / "usage.json"
         usage.write_text(json.dumps({"usage": {"prompt_tokens": 7, "completion_tokens": 2}, "model": "small"}))
         served.cli("settle", parent, failed["id"], "--as", "happened", "--usage", str(usage))
-        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, served.get(f"/runs/{parent}/report"))
-        written = served.cli("bundle", parent, "--output", str(made.path), "--sign-key", str(private))
-        assert written["signed"] is True
-        assert served.cli("bundle", parent, "--output", str(made.again), "--sign-key", str(private))
+        other = served.run(folder, manifest(mmlu_cases(4), small), "other")
+        assert served.post(f"/runs/{other}/reconcile-usage", {}).status_code == 200
+        report = served.get(f"/runs/{parent}/report")
+        answered, cases = folder / "answered.tar", folder / "cases.jsonl"
+        cases.write_text("".join(json.dumps(case) + "\n" for case in mmlu_cases(4)))
+        served.cli("bundle", other, "--output", str(answered), "--with-answers", str(cases))
+        cases.write_text(json.dumps(mmlu_cases(4)[0] | {"answer": "C"}) + "\n")
+        wrong = ("--output", str(folder / "wrong.tar"), "--with-answers", str(cases))
+        assert "NO_ANSWERS" in served.cli("bundle", other, *wrong, code=2)
+        made = Made(folder / "one.tar", folder / "two.tar", public, parent, child, other, answered, report)
+        for path in (made.path, made.again):
+            written = served.cli("bundle", parent, other, "--output", str(path), "--sign-key", str(private))
+            assert written["signed"] is True
+        merged = served.cli("compare", parent, other, "--lineage")
+        assert merged["merged_run_ids"] == [parent]
+        assert merged["baseline_quality_complete"] is True
         assert "OUTPUT_EXISTS" in served.cli("bundle", parent, "--output", str(made.path), code=2)
     return made
 
@@ -107,8 +121,9 @@ def test_every_number_is_derived_again_without_a_service(made: Made) -> None:
     assert found["equal"] is True
     assert found["problems"] == []
     assert found["signature"].startswith("right")
-    parent, child = found["runs"]
-    assert (parent["run_id"], child["run_id"]) == (made.parent, made.child)
+    runs = {run["run_id"]: run for run in found["runs"]}
+    assert set(runs) == {made.parent, made.other, made.child}
+    parent, other = runs[made.parent], runs[made.other]
     assert parent["streams_read"] == parent["call_count"]
     assert parent["call_values"]["cost_picodollars"]["compared"] == parent["call_count"]
     assert parent["call_values"]["settlement.cost_picodollars"] == {"compared": 1, "equal": 1}
@@ -118,6 +133,17 @@ def test_every_number_is_derived_again_without_a_service(made: Made) -> None:
     assert spent["rests_on"] == "raw streams"
     assert any(row["rests_on"] == "recorded grades" for row in parent["report_values"])
     assert any(name.startswith("merged-report.summary") for name in by_name)
+    assert any(row["name"] == "comparison.comparisons[0].quality_delta" for row in found["comparison_values"])
+    assert any("accounting_correction.id" in row["name"] for row in other["report_values"])
+
+
+def test_with_answers_the_grades_are_made_again_too(made: Made) -> None:
+    done = cli("verify", str(made.answered))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    runs = {run["run_id"]: run for run in json.loads(done.stdout)["runs"]}
+    assert runs[made.other]["grades"] == {"compared": 8, "equal": 8, "not_made_again": 0, "differing": []}
+    rests = {row["name"]: row["rests_on"] for row in runs[made.other]["report_values"]}
+    assert rests["report.summary.targets[0:small].accuracy"] == "raw streams and answers"
 
 
 def test_a_signature_by_another_key_is_refused(made: Made, tmp_path: Path) -> None:
@@ -159,10 +185,91 @@ def test_a_flipped_byte_outside_the_members_is_found_too(made: Made, tmp_path: P
         assert [name for name, _ in problems] == ["the archive"], at
 
 
+JUNK = {
+    "nothing": b"",
+    "no JSON": b"\xff\x00{",
+    "another value": b"[1, 2]\n",
+    "an empty object": b"{}\n",
+    "depth": b"[" * 100_000,
+    "numbers": b'{"sequence": "99999999999999999999"}\n',
+}
+
+
+@pytest.mark.parametrize("junk", list(JUNK))
+def test_a_sealed_bundle_of_junk_is_refused_with_the_members_name(made: Made, tmp_path: Path, junk: str) -> None:
+    from srbench_accounting.verify import verify
+
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    one = next(name for name in contents if name.startswith("evidence/"))
+    own = [name for name in contents if name.startswith(f"runs/{made.parent}/")]
+    for name in ("bundle.json", "comparison.json", one, *own):
+        path = tmp_path / "junk.tar"
+        with path.open("wb") as out:
+            writer = archive.ArchiveWriter(out)
+            for member, content in contents.items():
+                writer.add(member, JUNK[junk] if member == name else content)
+            seal(writer, None)
+        found = verify(path, None)
+        problems: Any = found["problems"]
+        assert not found["equal"], name
+        # A report or a list without its rows is sound JSON: it differs instead.
+        assert name in {problem["member"] for problem in problems} or not problems, (name, problems)
+        path.unlink()
+
+
+def test_a_bundle_without_one_of_its_members_is_refused(made: Made, tmp_path: Path) -> None:
+    from srbench_accounting.verify import verify
+
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    missing = [f"runs/{made.parent}/{name}" for name in ("run.json", "cases.jsonl", "calls.jsonl", "outcomes.jsonl")]
+    missing += [f"runs/{made.parent}/report.json", next(name for name in contents if name.startswith("evidence/"))]
+    for name in missing:
+        path = tmp_path / f"without-{len(name)}.tar"
+        with path.open("wb") as out:
+            writer = archive.ArchiveWriter(out)
+            for member, content in contents.items():
+                if member != name:
+                    writer.add(member, content)
+            seal(writer, None)
+        problems: Any = verify(path, None)["problems"]
+        assert name in {problem["member"] for problem in problems}, (name, problems)
+        path.unlink()
+
+
+def test_an_evidence_that_unpacks_without_end_is_refused(made: Made, tmp_path: Path) -> None:
+    import hashlib
+
+    import srbench_accounting.bundle_reading as reading
+    import zstandard
+    from srbench_accounting.verify import verify
+
+    bomb = zstandard.compress(bytes(64 * 1024 * 1024))
+    sha256 = hashlib.sha256(bomb).hexdigest()
+    with made.path.open("rb") as file:
+        opened = open_bundle(file)
+        contents = {name: opened.content(name) for name in opened.members}
+    name = f"runs/{made.other}/calls.jsonl"
+    old = json.loads(contents[name].splitlines()[0])["receipt"]["evidence_sha256"]
+    contents[name] = contents[name].replace(old.encode(), sha256.encode())
+    contents[f"evidence/{sha256}.zst"] = bomb
+    path = tmp_path / "bomb.tar"
+    with path.open("wb") as out, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "MAX_EVIDENCE_BYTES", 1024 * 1024)
+        writer = archive.ArchiveWriter(out)
+        for member, content in contents.items():
+            writer.add(member, content)
+        seal(writer, None)
+        out.flush()
+        problems: Any = verify(path, None)["problems"]
+    assert f"evidence/{sha256}.zst" in {problem["member"] for problem in problems}
+
+
 def test_a_number_that_was_changed_and_sealed_again_is_told_apart(made: Made, tmp_path: Path) -> None:
     """A forger who makes all digests right again cannot make the raw streams say something else."""
-    from srbench_kit.bundles import seal
-
     path = tmp_path / "forged.tar"
     with made.path.open("rb") as file, path.open("wb") as out:
         opened = open_bundle(file)
@@ -179,7 +286,7 @@ def test_a_number_that_was_changed_and_sealed_again_is_told_apart(made: Made, tm
         seal(writer, None)
     done = cli("verify", str(path))
     assert done.returncode == 1, done.stdout[-2000:] + done.stderr
-    parent, child = json.loads(done.stdout)["runs"]
-    differing = child["differing_call_values"]
+    runs = {run["run_id"]: run for run in json.loads(done.stdout)["runs"]}
+    parent, differing = runs[made.parent], runs[made.child]["differing_call_values"]
     assert [(row["name"], row["recorded"]) for row in differing] == [("cost_picodollars", 1)]
     assert [row["recorded"] for row in parent["report_values"] if not row["equal"]] == [5]

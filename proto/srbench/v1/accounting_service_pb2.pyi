@@ -1163,6 +1163,14 @@ class ListOutcomesRequest(_message.Message):
     BENCHMARK_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
+    DESCENDING_FIELD_NUMBER: _builtins.int
+    CELL_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     page_size: _builtins.int
@@ -1177,6 +1185,22 @@ class ListOutcomesRequest(_message.Message):
     """Only this state; `UNSPECIFIED` for all."""
     correct: _builtins.bool
     """Only right or only wrong answers; absent for all."""
+    offset: _builtins.int
+    """Outcomes to skip instead of a `page_token`, for readers that jump; not together with one."""
+    query: _builtins.str
+    """Only outcomes whose case id, extracted answer, reason or error holds this, whatever its case; at most 200 characters."""
+    reason: _builtins.str
+    """Only this reason; empty for all."""
+    model: _builtins.str
+    """Only outcomes whose last subject call was answered by this model; empty for all."""
+    decision: _builtins.str
+    """Only outcomes whose last subject call was routed by this decision; empty for all."""
+    order_by: _builtins.str
+    """`cost`, `latency` or `ttft`; empty for the order of recording. What is unknown comes last."""
+    descending: _builtins.bool
+    """Largest first."""
+    cell: _builtins.int
+    """Only this cell; absent for all."""
     def __init__(
         self,
         *,
@@ -1187,13 +1211,26 @@ class ListOutcomesRequest(_message.Message):
         benchmark: _builtins.str = ...,
         state: _work_queue_service_pb2.CellState.ValueType = ...,
         correct: _builtins.bool | None = ...,
+        offset: _builtins.int = ...,
+        query: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        model: _builtins.str = ...,
+        decision: _builtins.str = ...,
+        order_by: _builtins.str = ...,
+        descending: _builtins.bool = ...,
+        cell: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "correct", b"correct"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cell", b"_cell", "_correct", b"_correct", "cell", b"cell", "correct", b"correct"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "benchmark", b"benchmark", "correct", b"correct", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "state", b"state", "target_id", b"target_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cell", b"_cell", "_correct", b"_correct", "benchmark", b"benchmark", "cell", b"cell", "correct", b"correct", "decision", b"decision", "descending", b"descending", "model", b"model", "offset", b"offset", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "reason", b"reason", "run_id", b"run_id", "state", b"state", "target_id", b"target_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cell: _TypeAlias = _typing.Literal["cell"]  # noqa: Y015
+    _WhichOneofArgType__cell: _TypeAlias = _typing.Literal["_cell", b"_cell"]  # noqa: Y015
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cell) -> _WhichOneofReturnType__cell | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...
 
 Global___ListOutcomesRequest: _TypeAlias = ListOutcomesRequest  # noqa: Y015
@@ -1223,6 +1260,8 @@ class Outcome(_message.Message):
     CALL_COUNT_FIELD_NUMBER: _builtins.int
     CELL_FIELD_NUMBER: _builtins.int
     FINISH_TIME_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Position in the order of recording; grows for ever."""
     case_id: _builtins.str
@@ -1253,6 +1292,10 @@ class Outcome(_message.Message):
     """Subject calls."""
     cell: _builtins.int
     """The cell."""
+    model: _builtins.str
+    """The model that answered the last subject call, as the router or else the answer names it; empty when unknown."""
+    decision: _builtins.str
+    """The router's decision for the last subject call; empty without one."""
     @_builtins.property
     def answer(self) -> _value_pb2.Value:
         """What was extracted from the answer."""
@@ -1291,10 +1334,12 @@ class Outcome(_message.Message):
         call_count: _builtins.int = ...,
         cell: _builtins.int = ...,
         finish_time: _timestamp_pb2.Timestamp | None = ...,
+        model: _builtins.str = ...,
+        decision: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_latency_s", b"_latency_s", "_score", b"_score", "_subject_latency_s", b"_subject_latency_s", "_ttft_s", b"_ttft_s", "answer", b"answer", "correct", b"correct", "cost_picodollars", b"cost_picodollars", "details", b"details", "finish_time", b"finish_time", "latency_s", b"latency_s", "score", b"score", "subject_latency_s", b"subject_latency_s", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_latency_s", b"_latency_s", "_score", b"_score", "_subject_latency_s", b"_subject_latency_s", "_ttft_s", b"_ttft_s", "answer", b"answer", "benchmark", b"benchmark", "call_count", b"call_count", "case_id", b"case_id", "cell", b"cell", "correct", b"correct", "cost_picodollars", b"cost_picodollars", "details", b"details", "error", b"error", "finish_time", b"finish_time", "latency_s", b"latency_s", "reason", b"reason", "score", b"score", "sequence", b"sequence", "status", b"status", "subject_latency_s", b"subject_latency_s", "target_id", b"target_id", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_cost_picodollars", b"_cost_picodollars", "_latency_s", b"_latency_s", "_score", b"_score", "_subject_latency_s", b"_subject_latency_s", "_ttft_s", b"_ttft_s", "answer", b"answer", "benchmark", b"benchmark", "call_count", b"call_count", "case_id", b"case_id", "cell", b"cell", "correct", b"correct", "cost_picodollars", b"cost_picodollars", "decision", b"decision", "details", b"details", "error", b"error", "finish_time", b"finish_time", "latency_s", b"latency_s", "model", b"model", "reason", b"reason", "score", b"score", "sequence", b"sequence", "status", b"status", "subject_latency_s", b"subject_latency_s", "target_id", b"target_id", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -1367,6 +1412,15 @@ class ListCallsRequest(_message.Message):
     ACTIVE_FIELD_NUMBER: _builtins.int
     TARGET_ID_FIELD_NUMBER: _builtins.int
     CASE_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
+    DESCENDING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     page_size: _builtins.int
@@ -1379,6 +1433,24 @@ class ListCallsRequest(_message.Message):
     """Only this target; empty for all."""
     case_id: _builtins.str
     """Only this case; empty for all."""
+    offset: _builtins.int
+    """Calls to skip instead of a `page_token`, for readers that jump; not together with one."""
+    status: Global___CallStatus.ValueType
+    """Only this status; `UNSPECIFIED` for all."""
+    role: Global___CallRole.ValueType
+    """Only this role; `UNSPECIFIED` for all."""
+    reason: _builtins.str
+    """Only this reason; empty for all."""
+    model: _builtins.str
+    """Only calls that this model answered; empty for all."""
+    decision: _builtins.str
+    """Only calls routed by this decision; empty for all."""
+    finish_reason: _builtins.str
+    """Only this finish reason; empty for all."""
+    order_by: _builtins.str
+    """`cost`, `latency` or `ttft`; empty for the order of dispatch. What is unknown comes last."""
+    descending: _builtins.bool
+    """Largest first."""
     def __init__(
         self,
         *,
@@ -1388,10 +1460,19 @@ class ListCallsRequest(_message.Message):
         active: _builtins.bool = ...,
         target_id: _builtins.str = ...,
         case_id: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        status: Global___CallStatus.ValueType = ...,
+        role: Global___CallRole.ValueType = ...,
+        reason: _builtins.str = ...,
+        model: _builtins.str = ...,
+        decision: _builtins.str = ...,
+        finish_reason: _builtins.str = ...,
+        order_by: _builtins.str = ...,
+        descending: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "case_id", b"case_id", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "target_id", b"target_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "case_id", b"case_id", "decision", b"decision", "descending", b"descending", "finish_reason", b"finish_reason", "model", b"model", "offset", b"offset", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "reason", b"reason", "role", b"role", "run_id", b"run_id", "status", b"status", "target_id", b"target_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,7 @@ import warnings
 from srbench.v1 import accounting_service_pb2 as srbench_dot_v1_dot_accounting__service__pb2
 from srbench.v1 import comparison_pb2 as srbench_dot_v1_dot_comparison__pb2
 from srbench.v1 import report_pb2 as srbench_dot_v1_dot_report__pb2
+from srbench.v1 import routing_flow_pb2 as srbench_dot_v1_dot_routing__flow__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -122,6 +123,11 @@ class AccountingServiceStub:
                 request_serializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.FromString,
                 _registered_method=True)
+        self.GetRoutingFlow = channel.unary_unary(
+                '/srbench.v1.AccountingService/GetRoutingFlow',
+                request_serializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
+                _registered_method=True)
 
 
 class AccountingServiceServicer:
@@ -169,16 +175,16 @@ class AccountingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """Lists outcomes in the order in which they were recorded.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListCalls(self, request, context):
-        """Lists calls in the order of their dispatch.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists calls in the order of their dispatch, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -271,6 +277,14 @@ class AccountingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRoutingFlow(self, request, context):
+        """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AccountingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -358,6 +372,11 @@ def add_AccountingServiceServicer_to_server(servicer, server):
                     servicer.ListCorrections,
                     request_deserializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.SerializeToString,
+            ),
+            'GetRoutingFlow': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRoutingFlow,
+                    request_deserializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -820,6 +839,33 @@ class AccountingService:
             '/srbench.v1.AccountingService/ListCorrections',
             srbench_dot_v1_dot_comparison__pb2.ListCorrectionsRequest.SerializeToString,
             srbench_dot_v1_dot_comparison__pb2.ListCorrectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRoutingFlow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/GetRoutingFlow',
+            srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
+            srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,6 +8,7 @@ from grpc import aio as _aio
 from srbench.v1 import accounting_service_pb2 as _accounting_service_pb2
 from srbench.v1 import comparison_pb2 as _comparison_pb2
 from srbench.v1 import report_pb2 as _report_pb2
+from srbench.v1 import routing_flow_pb2 as _routing_flow_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -55,12 +56,12 @@ class AccountingServiceStub:
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.ListOutcomesRequest, _accounting_service_pb2.ListOutcomesResponse]
-    """Lists outcomes in the order in which they were recorded.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListCalls: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.ListCallsRequest, _accounting_service_pb2.ListCallsResponse]
-    """Lists calls in the order of their dispatch.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists calls in the order of their dispatch, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     GetCall: _grpc.UnaryUnaryMultiCallable[_accounting_service_pb2.GetCallRequest, _accounting_service_pb2.Call]
     """Gives one call with its texts, derived again from the evidence.
@@ -109,6 +110,10 @@ class AccountingServiceStub:
     """Lists the corrections of a run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
+    GetRoutingFlow: _grpc.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]
+    """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+    """
 
 @_typing.type_check_only
 class AccountingServiceAsyncStub(AccountingServiceStub):
@@ -135,12 +140,12 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.ListOutcomesRequest, _accounting_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
-    """Lists outcomes in the order in which they were recorded.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     ListCalls: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.ListCallsRequest, _accounting_service_pb2.ListCallsResponse]  # type: ignore[assignment]
-    """Lists calls in the order of their dispatch.
-    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+    """Lists calls in the order of their dispatch, or in another that was asked for.
+    Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
     """
     GetCall: _aio.UnaryUnaryMultiCallable[_accounting_service_pb2.GetCallRequest, _accounting_service_pb2.Call]  # type: ignore[assignment]
     """Gives one call with its texts, derived again from the evidence.
@@ -188,6 +193,10 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     ListCorrections: _aio.UnaryUnaryMultiCallable[_comparison_pb2.ListCorrectionsRequest, _comparison_pb2.ListCorrectionsResponse]  # type: ignore[assignment]
     """Lists the corrections of a run.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    GetRoutingFlow: _aio.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]  # type: ignore[assignment]
+    """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
     """
 
 class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -248,8 +257,8 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _accounting_service_pb2.ListOutcomesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_accounting_service_pb2.ListOutcomesResponse, _abc.Awaitable[_accounting_service_pb2.ListOutcomesResponse]]:
-        """Lists outcomes in the order in which they were recorded.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists outcomes in the order in which they were recorded, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`, `BAD_QUERY`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
 
     @_abc_1.abstractmethod
@@ -258,8 +267,8 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _accounting_service_pb2.ListCallsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_accounting_service_pb2.ListCallsResponse, _abc.Awaitable[_accounting_service_pb2.ListCallsResponse]]:
-        """Lists calls in the order of their dispatch.
-        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`), `NOT_FOUND` (`NO_SUCH_RUN`).
+        """Lists calls in the order of their dispatch, or in another that was asked for.
+        Errors: `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`, `BAD_OFFSET`, `BAD_ORDER`), `NOT_FOUND` (`NO_SUCH_RUN`).
         """
 
     @_abc_1.abstractmethod
@@ -367,6 +376,16 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_comparison_pb2.ListCorrectionsResponse, _abc.Awaitable[_comparison_pb2.ListCorrectionsResponse]]:
         """Lists the corrections of a run.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRoutingFlow(
+        self,
+        request: _routing_flow_pb2.GetRoutingFlowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_routing_flow_pb2.RoutingFlow, _abc.Awaitable[_routing_flow_pb2.RoutingFlow]]:
+        """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
         """
 
 def add_AccountingServiceServicer_to_server(servicer: AccountingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

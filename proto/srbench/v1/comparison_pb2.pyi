@@ -847,6 +847,8 @@ class ComparePairsRequest(_message.Message):
     SORT_FIELD_NUMBER: _builtins.int
     DESCENDING_FIELD_NUMBER: _builtins.int
     TEXTS_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
     baseline_run_id: _builtins.str
     """The run with the single models."""
     candidate_run_id: _builtins.str
@@ -869,6 +871,10 @@ class ComparePairsRequest(_message.Message):
     """The other way round. What is unknown stands last either way."""
     texts: _builtins.bool
     """With the answers' final texts, read from the evidence."""
+    offset: _builtins.int
+    """Pairs that fit to skip, from where `page_token` points or from the first; for a jump into the middle."""
+    case_id: _builtins.str
+    """Only this case; empty for all."""
     def __init__(
         self,
         *,
@@ -883,10 +889,12 @@ class ComparePairsRequest(_message.Message):
         sort: _builtins.str = ...,
         descending: _builtins.bool = ...,
         texts: _builtins.bool = ...,
+        offset: _builtins.int = ...,
+        case_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baseline_run_id", b"baseline_run_id", "baseline_target_id", b"baseline_target_id", "benchmark", b"benchmark", "candidate_run_id", b"candidate_run_id", "candidate_target_id", b"candidate_target_id", "descending", b"descending", "outcome", b"outcome", "page_size", b"page_size", "page_token", b"page_token", "sort", b"sort", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baseline_run_id", b"baseline_run_id", "baseline_target_id", b"baseline_target_id", "benchmark", b"benchmark", "candidate_run_id", b"candidate_run_id", "candidate_target_id", b"candidate_target_id", "case_id", b"case_id", "descending", b"descending", "offset", b"offset", "outcome", b"outcome", "page_size", b"page_size", "page_token", b"page_token", "sort", b"sort", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

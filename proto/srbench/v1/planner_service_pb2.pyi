@@ -724,6 +724,7 @@ class ListDatasetCasesRequest(_message.Message):
     BENCHMARK_FIELD_NUMBER: _builtins.int
     CATEGORY_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     """The dataset."""
     page_size: _builtins.int
@@ -736,6 +737,8 @@ class ListDatasetCasesRequest(_message.Message):
     """Only this stratum; empty for all."""
     query: _builtins.str
     """Only cases whose text holds this, whatever its case; at most 200 characters."""
+    case_id: _builtins.str
+    """Only the case with this id; empty for all."""
     def __init__(
         self,
         *,
@@ -745,10 +748,11 @@ class ListDatasetCasesRequest(_message.Message):
         benchmark: _builtins.str = ...,
         category: _builtins.str = ...,
         query: _builtins.str = ...,
+        case_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "category", b"category", "cursor", b"cursor", "dataset_id", b"dataset_id", "page_size", b"page_size", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "case_id", b"case_id", "category", b"category", "cursor", b"cursor", "dataset_id", b"dataset_id", "page_size", b"page_size", "query", b"query"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -812,11 +816,32 @@ class ListDatasetCasesResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class CategoriesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     CASES_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     DATASET_TOTAL_FIELD_NUMBER: _builtins.int
     NEXT_CURSOR_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    CATEGORIES_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Cases that fit the filter."""
     dataset_total: _builtins.int
@@ -829,6 +854,10 @@ class ListDatasetCasesResponse(_message.Message):
     def cases(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetCase]:
         """The cases."""
 
+    @_builtins.property
+    def categories(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Cases by stratum, of the benchmark asked for, whatever else narrows the list."""
+
     def __init__(
         self,
         *,
@@ -837,10 +866,11 @@ class ListDatasetCasesResponse(_message.Message):
         dataset_total: _builtins.int = ...,
         next_cursor: _builtins.int | None = ...,
         limit: _builtins.int = ...,
+        categories: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_next_cursor", b"_next_cursor", "next_cursor", b"next_cursor"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_cursor", b"_next_cursor", "cases", b"cases", "dataset_total", b"dataset_total", "limit", b"limit", "next_cursor", b"next_cursor", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_cursor", b"_next_cursor", "cases", b"cases", "categories", b"categories", "dataset_total", b"dataset_total", "limit", b"limit", "next_cursor", b"next_cursor", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__next_cursor: _TypeAlias = _typing.Literal["next_cursor"]  # noqa: Y015
     _WhichOneofArgType__next_cursor: _TypeAlias = _typing.Literal["_next_cursor", b"_next_cursor"]  # noqa: Y015
@@ -1667,6 +1697,32 @@ class ListCellsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListCellsResponse: _TypeAlias = ListCellsResponse  # noqa: Y015
+
+@_typing.final
+class GetRunCaseRequest(_message.Message):
+    """The request for `GetRunCase`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CASE_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The run."""
+    case_id: _builtins.str
+    """The case."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        case_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_id", b"case_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRunCaseRequest: _TypeAlias = GetRunCaseRequest  # noqa: Y015
 
 @_typing.final
 class StreamSealedCasesRequest(_message.Message):

@@ -156,6 +156,11 @@ class PlannerServiceStub:
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.ListRunEventsRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListRunEventsResponse.FromString,
                 _registered_method=True)
+        self.GetRunCase = channel.unary_unary(
+                '/srbench.v1.PlannerService/GetRunCase',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.GetRunCaseRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.DatasetCase.FromString,
+                _registered_method=True)
         self.ListCells = channel.unary_unary(
                 '/srbench.v1.PlannerService/ListCells',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.ListCellsRequest.SerializeToString,
@@ -416,6 +421,14 @@ class PlannerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRunCase(self, request, context):
+        """Gives one question of a run, without its answer.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_CASE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListCells(self, request, context):
         """Lists the cells of a run with their states, in dispatch order.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
@@ -657,6 +670,11 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     servicer.ListRunEvents,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListRunEventsRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.ListRunEventsResponse.SerializeToString,
+            ),
+            'GetRunCase': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRunCase,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.GetRunCaseRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.DatasetCase.SerializeToString,
             ),
             'ListCells': grpc.unary_unary_rpc_method_handler(
                     servicer.ListCells,
@@ -1356,6 +1374,33 @@ class PlannerService:
             '/srbench.v1.PlannerService/ListRunEvents',
             srbench_dot_v1_dot_planner__service__pb2.ListRunEventsRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.ListRunEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRunCase(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/GetRunCase',
+            srbench_dot_v1_dot_planner__service__pb2.GetRunCaseRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.DatasetCase.FromString,
             options,
             channel_credentials,
             insecure,

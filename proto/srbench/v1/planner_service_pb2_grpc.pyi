@@ -121,6 +121,10 @@ class PlannerServiceStub:
     """Lists what happened to a run, oldest first.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
     """
+    GetRunCase: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.GetRunCaseRequest, _planner_service_pb2.DatasetCase]
+    """Gives one question of a run, without its answer.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_CASE`).
+    """
     ListCells: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.ListCellsRequest, _planner_service_pb2.ListCellsResponse]
     """Lists the cells of a run with their states, in dispatch order.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PAGE_TOKEN`).
@@ -272,6 +276,10 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     ListRunEvents: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ListRunEventsRequest, _planner_service_pb2.ListRunEventsResponse]  # type: ignore[assignment]
     """Lists what happened to a run, oldest first.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    GetRunCase: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.GetRunCaseRequest, _planner_service_pb2.DatasetCase]  # type: ignore[assignment]
+    """Gives one question of a run, without its answer.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_CASE`).
     """
     ListCells: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ListCellsRequest, _planner_service_pb2.ListCellsResponse]  # type: ignore[assignment]
     """Lists the cells of a run with their states, in dispatch order.
@@ -559,6 +567,16 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_planner_service_pb2.ListRunEventsResponse, _abc.Awaitable[_planner_service_pb2.ListRunEventsResponse]]:
         """Lists what happened to a run, oldest first.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRunCase(
+        self,
+        request: _planner_service_pb2.GetRunCaseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.DatasetCase, _abc.Awaitable[_planner_service_pb2.DatasetCase]]:
+        """Gives one question of a run, without its answer.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_CASE`).
         """
 
     @_abc_1.abstractmethod

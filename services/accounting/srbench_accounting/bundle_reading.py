@@ -121,6 +121,7 @@ def _check_run(found: BundledRun, run_id: str) -> None:
 
     check(run.id == run_id, files.RUN, f"it is of run {run.id[:64]!r}")
     check([case.index for case in found.cases] == list(range(len(found.cases))), files.CASES, "cases are not in order")
+    check(len(found.cases) == plan.case_count, files.CASES, f"it has {len(found.cases)} cases of {plan.case_count}")
     planned = all(0 <= at < targets for case in found.cases for at in case.target_indexes)
     check(planned, files.CASES, "a case names a target that the plan does not have")
     check([call.sequence for call in found.calls] == list(range(1, len(found.calls) + 1)), files.CALLS, "calls are missing")

@@ -169,12 +169,20 @@ def refusal(found: list[Difference]) -> SrBenchError:
     return kind(first.reason, "; ".join(one.message for one in ordered), reasons=reasons)
 
 
-def check_pair(baseline: Contender, candidate: Contender) -> None:
-    """Raises: `InvalidInput` or `Conflict` with the reasons above, unless the two can be compared."""
+def check_pair(baseline: Contender, candidate: Contender, *, any_target: bool = False) -> None:
+    """Raises: `InvalidInput` or `Conflict` with the reasons above, unless the two can be compared.
+
+    Args:
+        any_target: the baseline needs no single model, since another of its targets was named.
+    """
     if baseline.run_id == candidate.run_id:
         run = baseline.run_id
         raise InvalidInput("SAME_RUN", f"run {run} cannot be compared with itself; name two runs", run=run)
-    found = [*faults(baseline, baseline=True), *faults(candidate, baseline=False), *differences(baseline, candidate)]
+    found = [
+        *faults(baseline, baseline=not any_target),
+        *faults(candidate, baseline=False),
+        *differences(baseline, candidate),
+    ]
     if found:
         raise refusal(found)
 

@@ -51,10 +51,10 @@ class Plans(Protocol):
 class ComparingServicer:
     """Compares runs."""
 
-    def __init__(self, store: Store, planner: Plans) -> None:
+    def __init__(self, store: Store, planner: Plans, sides: Sides) -> None:
         self._store = store
         self._plans = planner
-        self._sides = Sides(store)
+        self._sides = sides
         self._digests: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     async def CompareRuns(self, request: pb.CompareRunsRequest, context: Context) -> pb.ComparisonReport:
@@ -81,7 +81,7 @@ class ComparingServicer:
         after = pairing.position(request)
         baseline = await self._sides.side(request.baseline_run_id)
         candidate = await self._sides.side(request.candidate_run_id)
-        await self._check(baseline, candidate)
+        await self._check(baseline, candidate, any_target=bool(request.baseline_target_id))
         return await self._store.reader.run(
             lambda connection: pairing.page(self._store, connection, request, baseline, candidate, after)
         )
@@ -138,13 +138,17 @@ class ComparingServicer:
         )
         return comparison_options.contender(run, ends, same_cases(store.deriving.plan(run.plan, cases.cases)))
 
-    async def _check(self, baseline: Side, candidate: Side) -> None:
-        """Refuses a pair that cannot be compared. Two targets of one run always can, once it is over."""
+    async def _check(self, baseline: Side, candidate: Side, *, any_target: bool = False) -> None:
+        """Refuses a pair that cannot be compared. Two targets of one run always can, once it is over.
+
+        Args:
+            any_target: the baseline's target was named, so that it may be a router.
+        """
         first, second = baseline.figures.contender(), candidate.figures.contender()
         if first.run_id == second.run_id:
             found = faults(first, baseline=False)
         else:
-            check_pair(first, second)
+            check_pair(first, second, any_target=any_target)
             found = await self._content(first, second)
         if found:
             raise refusal(found)

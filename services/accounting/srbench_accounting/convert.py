@@ -15,7 +15,7 @@ from srbench_kit.completion import Completion
 from srbench_kit.errors import NotFound
 from srbench_kit.values import Json, fill_value
 
-from srbench_accounting.listing import SubjectEnd
+from srbench_accounting.listing import Answered, SubjectEnd
 from srbench_accounting.packing import unpack
 from srbench_accounting.rows import CallRow, OutcomeRow, ReceiptRow, finish_us_of, receipt_of
 from srbench_accounting.run_facts import KnownRun
@@ -181,12 +181,14 @@ def outcome(
     identifier: int,
     row: OutcomeRow,
     subject_ends: Sequence[SubjectEnd | None],
+    answered: Answered | None,
     *,
     run: KnownRun,
     case: plan_pb2.PlanCase | None,
     words: Words,
 ) -> pb.Outcome:
-    """A cell's outcome. `subject_ends` are the receipts of its subject's calls in order, `None` for one without an end."""
+    """A cell's outcome. `subject_ends` are the receipts of its subject's calls in order, `None` for one without an end;
+    `answered` says who answered the last of them."""
     rest = unpack(pb.CellOutcome, row.rest)
     message = pb.Outcome(
         sequence=sequence_of(identifier),
@@ -209,6 +211,9 @@ def outcome(
         if row.start_us is not None:
             message.latency_s = (finish_us - row.start_us) / 1e6
     _fill_sums(message, subject_ends)
+    if answered is not None:
+        message.model = words[answered.selected_model] or words[answered.model]
+        message.decision = words[answered.decision]
     return message
 
 

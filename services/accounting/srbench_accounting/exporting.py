@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -54,7 +55,7 @@ async def export(store: Store, side: Side, cases: Cases) -> AsyncIterator[pb.Exp
     yield pb.ExportPart(header=_header(side, correction))
     matrix = _Matrix(store, side)
     async for batch in cases.sealed_cases(side.run.plan.case_sha256, digests_only=False):
-        for part in await store.reader.run(lambda connection, some=batch: matrix.parts(connection, some)):  # type: ignore[misc]
+        for part in await store.reader.run(partial(matrix.parts, cases=batch)):
             yield part
 
 

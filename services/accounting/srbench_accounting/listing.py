@@ -39,6 +39,7 @@ class Filter:
     cases: frozenset[int] | None = None
     state: int | None = None
     correct: int | None = None
+    cell: int | None = None
 
     @property
     def everything(self) -> bool:
@@ -58,18 +59,44 @@ class SubjectEnd(NamedTuple):
     ttft_ns: int | None
 
 
+class Answered(NamedTuple):
+    """Who answered a call, as numbers of the vocabulary; `None` is unknown."""
+
+    model: int | None
+    selected_model: int | None
+    decision: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The ids of one page, how many rows fit in all, and whether more come after it."""
+    """The ids of one page, how many rows fit in all, and whether more come after it.
+
+    Attributes:
+        position: rows before the page's end, for lists in another order than that of recording.
+    """
 
     ids: list[int]
     total: int
     more: bool
+    position: int | None = None
 
     @property
     def last(self) -> int:
-        """The place of the page's last row."""
-        return sequence_of(self.ids[-1])
+        """Where the next page begins: after the place of this one's last row, or after so many rows."""
+        return self.position if self.position is not None else sequence_of(self.ids[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a page begins.
+
+    Attributes:
+        after: the place after which, in the order of recording.
+        offset: rows that fit to skip from there.
+    """
+
+    after: int = 0
+    offset: int = 0
 
 
 class Lists:
@@ -86,6 +113,10 @@ class Lists:
         )
         self._dialect = dialect
         self._indexes: dict[str, NarrowIndex] = {}
+        self._outcome_of_cell = Statement(
+            sa.select(outcomes.c.outcome_id).where(outcomes.c.run_no == bind("run_no_"), outcomes.c.cell == bind("cell_")),
+            dialect,
+        )
         self._outcomes = InStatement(
             lambda items: (
                 sa.select(outcomes.c.outcome_id, *[outcomes.c[name] for name in OUTCOME_COLUMNS])
@@ -101,6 +132,17 @@ class Lists:
         self._cell_ends = InStatement(
             lambda items: (
                 ends.select_from(joined)
+                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
+                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
+            ),
+            dialect,
+        )
+        answered = sa.select(
+            calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in Answered._fields]
+        )
+        self._cell_answered = InStatement(
+            lambda items: (
+                answered.select_from(joined)
                 .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
                 .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
             ),
@@ -129,22 +171,25 @@ class Lists:
             dialect,
         )
 
-    def outcome_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
-        """The page of outcomes after place `after`."""
+    def outcome_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+        """The page of outcomes that begins at `start`."""
+        if wanted.cell is not None:
+            found = [identifier for (identifier,) in self._outcome_of_cell.rows(connection, run_no, wanted.cell)]
+            return Page(found[start.after + start.offset :], len(found), False)
         if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][0], after, size)
+            return _range(run_no, self._counts.rows(connection, run_no)[0][0], start, size)
         return _chosen(
-            run_no, self._index(schema.outcomes, _OUTCOME_FILTERS).sequences(connection, run_no, wanted), after, size
+            run_no, self._index(schema.outcomes, _OUTCOME_FILTERS).sequences(connection, run_no, wanted), start, size
         )
 
-    def call_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
-        """The page of calls after place `after`."""
+    def call_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+        """The page of calls that begins at `start`."""
         if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][1], after, size)
+            return _range(run_no, self._counts.rows(connection, run_no)[0][1], start, size)
         index = self._index(schema.calls, _CALL_FILTERS)
-        return _chosen(run_no, index.sequences(connection, run_no, wanted), after, size)
+        return _chosen(run_no, index.sequences(connection, run_no, wanted), start, size)
 
-    def open_page(self, connection: Connection, run_no: int, wanted: Filter, after: int, size: int) -> Page:
+    def open_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
         """The page of calls without an end; they are few, so all are looked at."""
         rows = self._open.rows(connection, row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
         fitting = [
@@ -152,7 +197,7 @@ class Lists:
             for identifier, case, target in rows
             if (wanted.target is None or target == wanted.target) and (wanted.cases is None or case in wanted.cases)
         ]
-        return _chosen(run_no, fitting, after, size)
+        return _chosen(run_no, fitting, start, size)
 
     def _index(self, table: sa.Table, names: tuple[str, ...]) -> NarrowIndex:
         found = self._indexes.get(table.name)
@@ -164,12 +209,14 @@ class Lists:
         return found
 
     def outcomes(self, connection: Connection, ids: Sequence[int]) -> list[tuple[int, OutcomeRow]]:
-        """The outcomes of `ids`, in order."""
-        return [(identifier, OutcomeRow(*row)) for identifier, *row in self._outcomes.rows(connection, ids)]
+        """The outcomes of `ids`, in their order."""
+        found = {identifier: OutcomeRow(*row) for identifier, *row in self._outcomes.rows(connection, ids)}
+        return [(identifier, found[identifier]) for identifier in ids if identifier in found]
 
     def calls(self, connection: Connection, ids: Sequence[int]) -> list[CallWithEnd]:
-        """The calls of `ids`, in order, each with its receipt in force."""
-        return [_with_end(row) for row in self._calls.rows(connection, ids)]
+        """The calls of `ids`, in their order, each with its receipt in force."""
+        found = {row[0]: _with_end(row) for row in self._calls.rows(connection, ids)}
+        return [found[identifier] for identifier in ids if identifier in found]
 
     def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[SubjectEnd | None]]:
         """What the subject's calls came to by cell, in order; `None` for one without an end. What was provably not accepted
@@ -178,6 +225,16 @@ class Lists:
         for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
             if role == _SUBJECT and status != _NOT_ACCEPTED:
                 found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
+        return found
+
+    def answered(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, Answered]:
+        """Who answered the last subject call of each cell; cells whose last call has no end are left out."""
+        found: dict[int, Answered] = {}
+        for cell, role, status, *numbers in self._cell_answered.rows(connection, cells, run_no):
+            if role == _SUBJECT and status != _NOT_ACCEPTED:
+                found.pop(cell, None)
+                if status is not None:
+                    found[cell] = Answered(*numbers)
         return found
 
     def subject_receipts(
@@ -209,12 +266,13 @@ def _with_end(row: Row) -> CallWithEnd:
     return CallRow(*row[:_RECEIPTS_FROM]), ReceiptRow(*end) if end[0] is not None else None
 
 
-def _range(run_no: int, total: int, after: int, size: int) -> Page:
+def _range(run_no: int, total: int, start: Start, size: int) -> Page:
+    after = start.after + start.offset
     last = min(after + size, total)
     return Page([row_id(run_no, place) for place in range(after + 1, last + 1)], total, last < total)
 
 
-def _chosen(run_no: int, places: Sequence[int], after: int, size: int) -> Page:
-    start = bisect_right(places, after)
-    chosen = places[start : start + size]
-    return Page([row_id(run_no, int(place)) for place in chosen], len(places), start + size < len(places))
+def _chosen(run_no: int, places: Sequence[int], start: Start, size: int) -> Page:
+    first = bisect_right(places, start.after) + start.offset
+    chosen = places[first : first + size]
+    return Page([row_id(run_no, int(place)) for place in chosen], len(places), first + size < len(places))

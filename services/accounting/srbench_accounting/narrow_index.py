@@ -54,7 +54,7 @@ class NarrowIndex:
                 added = as_table(rows, self._width)
                 index.table = np.concatenate([index.table, added], axis=1)
             table = index.table
-        places: Sequence[int] = np.flatnonzero(_fits(wanted, table)) + 1  # type: ignore[assignment]
+        places: Sequence[int] = np.flatnonzero(fits(wanted, table)) + 1  # type: ignore[assignment]
         return places
 
     def _index(self, run_no: int) -> _Index:
@@ -66,7 +66,7 @@ class NarrowIndex:
             return index
 
 
-def _fits(wanted: Filter, table: NDArray[np.int64]) -> NDArray[np.bool_]:
+def fits(wanted: Filter, table: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which rows fit; lines are case, target and, for outcomes, state and correct."""
     mask = np.ones(table.shape[1], dtype=np.bool_)
     for line, value in ((1, wanted.target), (2, wanted.state), (3, wanted.correct)):

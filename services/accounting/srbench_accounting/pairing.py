@@ -23,7 +23,7 @@ from srbench_accounting.store import Store
 PAGE_SIZE, MAX_PAGE_SIZE = 25, 200
 _FILTERS = (
     *("baseline_run_id", "candidate_run_id", "baseline_target_id", "candidate_target_id", "outcome", "benchmark"),
-    *("sort", "descending"),
+    *("sort", "descending", "case_id"),
 )
 _BUCKETS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 
@@ -102,11 +102,13 @@ def check_request(request: pb.ComparePairsRequest) -> None:
 
 
 def position(request: pb.ComparePairsRequest) -> int:
-    """How many pairs the pages before have shown. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`)."""
+    """How many pairs come before the page. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_FIELD`)."""
     after = pages.decode(request.page_token, *_asked(request))
     if not isinstance(after, int | None) or (after or 0) < 0:
         raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
-    return after or 0
+    if request.offset < 0:
+        raise InvalidInput("BAD_FIELD", f"offset is {request.offset}; expected 0 or more", field="offset")
+    return (after or 0) + request.offset
 
 
 def page(
@@ -134,6 +136,8 @@ def page(
         sort=request.sort or "case",
         descending=request.descending,
     )
+    if request.case_id:
+        rows = rows[[plan.case_ids[int(planned[row])] == request.case_id for row in rows.tolist()]]
     shown = rows[after : after + size].tolist()
     reader = PairReader(store, connection, texts=request.texts)
     ones = reader.sides(baseline, first, [int(planned[row]) for row in shown])
@@ -193,7 +197,7 @@ class PairReader:
             if case in outcome_ids:
                 identifier = outcome_ids[case]
                 row = outcomes[identifier]
-                shown = convert.outcome(identifier, row, [], run=run, case=None, words=words)
+                shown = convert.outcome(identifier, row, [], None, run=run, case=None, words=words)
                 message.status, message.reason = shown.status, shown.reason
                 message.answer.CopyFrom(shown.answer)
                 if shown.HasField("correct"):

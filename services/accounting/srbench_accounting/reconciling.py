@@ -18,7 +18,7 @@ from srbench_kit.values import Json
 from srbench_accounting import answers, convert
 from srbench_accounting.corrections import FIGURES, Corrected, figures_of
 from srbench_accounting.derived import Derived
-from srbench_accounting.listing import CallWithEnd, Filter
+from srbench_accounting.listing import CallWithEnd, Filter, Start
 from srbench_accounting.rows import CallRow, ReceiptRow, receipt_of
 from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.run_job import derive
@@ -67,7 +67,7 @@ def _read_all(store: Store, connection: Connection, run: KnownRun) -> tuple[list
     """(every call read again, the costs that earlier corrections put in force by the call's place)."""
     figures = store.corrections.figures(connection, run.run_no)
     costs = {place: row[_COST] for place, row in figures.items()}
-    count = store.lists.call_page(connection, run.run_no, Filter(), 0, 1).total
+    count = store.lists.call_page(connection, run.run_no, Filter(), Start(), 1).total
     read: list[_Read] = []
     for first in range(1, count + 1, BATCH):
         ids = [row_id(run.run_no, place) for place in range(first, min(first + BATCH, count + 1))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from sqlalchemy.engine import Connection
@@ -56,7 +57,7 @@ async def regrade(
     )
     after, more = 0, True
     while more:
-        batch = await store.reader.run(lambda connection, place=after: _read(store, connection, run, cases, place))  # type: ignore[misc]
+        batch = await store.reader.run(partial(_read, store, run=run, cases=cases, after=after))
         asked = [one for one in batch if one.text is not None]
         grades = iter(await graders.grade([_answer(planner_run, cases, one) for one in asked])) if asked else iter(())
         made.results.extend(_result(run, cases, one.saved, next(grades) if one.text is not None else None) for one in batch)

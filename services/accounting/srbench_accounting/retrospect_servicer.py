@@ -34,8 +34,9 @@ class Sources(Protocol):
 class RetrospectServicer:
     """Looks back at runs; originals stay as they are."""
 
-    def __init__(self, store: Store, planner: Sources, graders: regrading.Graders) -> None:
+    def __init__(self, store: Store, planner: Sources, graders: regrading.Graders, sides: Sides) -> None:
         self._kept = store
+        self._figures = sides
         self._sources = planner
         self._graders = graders
 
@@ -47,7 +48,7 @@ class RetrospectServicer:
         return await regrading.regrade(self._kept, known, run, cases, self._graders, installed)
 
     async def ExportRun(self, request: pb.ExportRunRequest, context: Context) -> AsyncIterator[pb.ExportPart]:
-        side = await Sides(self._kept).side(request.run_id)
+        side = await self._figures.side(request.run_id)
         async for part in exporting.export(self._kept, side, self._sources):
             yield part
 

@@ -11,7 +11,7 @@ from srbench.v1 import value_pb2
 from srbench_kit.errors import Conflict, InvalidInput
 
 from srbench_accounting import answers
-from srbench_accounting.listing import Filter
+from srbench_accounting.listing import Filter, Start
 from srbench_accounting.packing import unpack
 from srbench_accounting.rows import OutcomeRow, ReceiptRow
 from srbench_accounting.run_facts import KnownRun
@@ -49,7 +49,7 @@ def check_completed(run: planner_pb.Run, what: str) -> None:
 
 def read_batch(store: Store, connection: Connection, run: KnownRun, after: int, size: int = BATCH) -> list[SavedAnswer]:
     """The saved answers after place `after` in the order of recording; fewer than `size` at the end."""
-    page = store.lists.outcome_page(connection, run.run_no, Filter(), after, size)
+    page = store.lists.outcome_page(connection, run.run_no, Filter(), Start(after), size)
     rows = [row for _, row in store.lists.outcomes(connection, page.ids)]
     ends = store.lists.subject_receipts(connection, run.run_no, [row.cell for row in rows])
     return [SavedAnswer(row, tuple(ends.get(row.cell, ()))) for row in rows]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import accounting_service_pb2_grpc as rpc
-from srbench.v1 import report_pb2
+from srbench.v1 import report_pb2, routing_flow_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
@@ -18,12 +18,14 @@ from srbench_kit.errors import InvalidInput
 from srbench_accounting import checking, evidence, views
 from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.lineage_runs import lineage_runs
+from srbench_accounting.listing import Start
 from srbench_accounting.recording import FactStream
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
 
 if TYPE_CHECKING:
     from srbench_accounting.comparing_servicer import ComparingServicer
+    from srbench_accounting.figures import Sides
     from srbench_accounting.retrospect_servicer import RetrospectServicer
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -67,16 +69,25 @@ class Accounting(rpc.AccountingServiceServicer):
         self._graders = graders
 
     @cached_property
+    def sides(self) -> Sides:
+        """The figures of runs, shared by all that looks at whole runs."""
+        from srbench_accounting import figures
+
+        return figures.Sides(self._store)
+
+    @cached_property
     def comparing(self) -> ComparingServicer:
         """Compares runs."""
+        from srbench_accounting import comparing_servicer
 
-        return ComparingServicer(self._store, self._planner)
+        return comparing_servicer.ComparingServicer(self._store, self._planner, self.sides)
 
     @cached_property
     def retrospect(self) -> RetrospectServicer:
         """Looks back at finished runs."""
+        from srbench_accounting import retrospect_servicer
 
-        return RetrospectServicer(self._store, self._planner, self._graders)
+        return retrospect_servicer.RetrospectServicer(self._store, self._planner, self._graders, self.sides)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
@@ -115,22 +126,34 @@ class Accounting(rpc.AccountingServiceServicer):
     async def ListOutcomes(self, request: pb.ListOutcomesRequest, context: Context) -> pb.ListOutcomesResponse:
         run, cases = await self._run_with_cases(request.run_id)
         correct = request.correct if request.HasField("correct") else None
-        asked = ("outcomes", request.run_id, request.target_id, request.benchmark, request.state, correct)
-        after, size = _position(request, *asked)
-        wanted = views.outcome_filter(request, run, cases)
+        cell = request.cell if request.HasField("cell") else None
+        asked: tuple[object, ...] = (
+            "outcomes",
+            request.run_id,
+            request.target_id,
+            request.benchmark,
+            request.state,
+            correct,
+        )
+        wanted = views.outcome_filter(request, run, cases), views.outcome_ranking(request)
+        if cell is not None or not wanted[1].changes_nothing:
+            asked += (cell, wanted[1])
+        start, size = _start(request, *asked)
         page, results = await self._store.reader.run(
-            lambda connection: views.outcomes(self._store, connection, run, cases, wanted, after, size)
+            lambda connection: views.outcomes(self._store, connection, run, cases, wanted, start, size)
         )
         token = pages.encode(page.last, *asked) if page.more else ""
         return pb.ListOutcomesResponse(results=results, total=page.total, next_page_token=token)
 
     async def ListCalls(self, request: pb.ListCallsRequest, context: Context) -> pb.ListCallsResponse:
         run, cases = await self._run_with_cases(request.run_id)
-        asked = ("calls", request.run_id, request.active, request.target_id, request.case_id)
-        after, size = _position(request, *asked)
-        wanted = views.call_filter(request, run, cases)
+        asked: tuple[object, ...] = ("calls", request.run_id, request.active, request.target_id, request.case_id)
+        wanted = views.call_filter(request, run, cases), views.call_ranking(request)
+        if not wanted[1].changes_nothing:
+            asked += (wanted[1],)
+        start, size = _start(request, *asked)
         page, calls = await self._store.reader.run(
-            lambda connection: views.calls(self._store, connection, run, cases, wanted, request.active, after, size)
+            lambda connection: views.calls(self._store, connection, run, cases, wanted, request.active, start, size)
         )
         token = pages.encode(page.last, *asked) if page.more else ""
         return pb.ListCallsResponse(calls=calls, total=page.total, next_page_token=token)
@@ -159,14 +182,26 @@ class Accounting(rpc.AccountingServiceServicer):
         store.vocabulary.learn(words)
         return pb.RecordReplayResponse(cell_count=count)
 
+    async def GetRoutingFlow(
+        self, request: routing_flow_pb2.GetRoutingFlowRequest, context: Context
+    ) -> routing_flow_pb2.RoutingFlow:
+        run, cases = await self._run_with_cases(request.run_id)
+        return await self._store.reader.run(
+            lambda connection: views.routing_flow(self._store, connection, run, cases, request.target_id)
+        )
+
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)
         return run, await self._store.registry.cases(run)
 
 
-def _position(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[int, int]:
-    """After which place the page begins, and its size."""
+def _start(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object) -> tuple[Start, int]:
+    """Where the page begins, and its size."""
     after = pages.decode(request.page_token, *asked)
     if not isinstance(after, int | None) or (after or 0) < 0:
         raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
-    return after or 0, pages.page_size(request.page_size, PAGE_SIZE, MAX_PAGE_SIZE)
+    if request.offset < 0 or (request.offset and request.page_token):
+        raise InvalidInput(
+            "BAD_OFFSET", f"offset is {request.offset}; expected 0 or more, and no page_token", field="offset"
+        )
+    return Start(after or 0, request.offset), pages.page_size(request.page_size, PAGE_SIZE, MAX_PAGE_SIZE)

@@ -17,6 +17,7 @@ from srbench_accounting.known_calls import KnownCalls
 from srbench_accounting.ledger import Ledger
 from srbench_accounting.ledger_statements import LedgerStatements
 from srbench_accounting.listing import Lists
+from srbench_accounting.ranking import LazyRanks
 from srbench_accounting.recording import Recorder
 from srbench_accounting.replaying import Replays
 from srbench_accounting.run_facts import Planner, RunRegistry
@@ -58,14 +59,15 @@ class Store:
     ledger: Ledger
     registry: RunRegistry
     lists: Lists
+    ranks: LazyRanks
     loader: LazyLoader
     known_calls: KnownCalls
     recorder: Recorder
     board: ActivityBoard
     deriving: Deriving
-    replays: Replays
     settlements: Settlements
     settling: Settling
+    replays: Replays
     corrections: Corrections
 
     def close(self) -> None:
@@ -96,13 +98,14 @@ def open_store(folder: Path, database_url: str, planner: Planner, deriving: Deri
         ledger=ledger,
         registry=RunRegistry(engine, writer, reader, planner, deriving),
         lists=lists,
+        ranks=LazyRanks(engine.dialect, vocabulary),
         loader=LazyLoader(engine.dialect, vocabulary, corrections),
         known_calls=known_calls,
         recorder=Recorder(writer, ledger, vocabulary, known_calls),
         board=ActivityBoard(),
         deriving=deriving,
-        replays=Replays(engine.dialect, vocabulary, lists),
         settlements=settlements,
         settling=Settling(LedgerStatements(engine.dialect), lists, settlements, vocabulary),
+        replays=Replays(engine.dialect, vocabulary, lists),
         corrections=corrections,
     )

@@ -15,7 +15,7 @@ from srbench_kit import bundle_files as files
 from srbench_kit import views
 from srbench_kit.bundles import Opened
 from srbench_kit.completion import Completion
-from srbench_kit.errors import DataLoss
+from srbench_kit.errors import Conflict, DataLoss, InvalidInput
 from srbench_kit.values import Json
 
 from srbench_accounting import answers, comparison_convert, corrections
@@ -44,9 +44,11 @@ from srbench_accounting.rederive import (
     reserved_value,
     settlement_values,
 )
+from srbench_accounting.regrade_bundle import all_made_again, regrade
 from srbench_accounting.run_job import derive
 from srbench_accounting.settled import derive_settlement
 
+RAW_AND_ANSWERS = "raw streams and answers"
 RAW, GRADES, CLOCKS, RECORD = "raw streams", "recorded grades", "recorded clocks", "recorded plan and outcomes"
 # Fields of a report whose numbers follow from grades, and from clocks; all money and tokens follow from raw streams.
 _GRADED = frozenset(
@@ -138,6 +140,8 @@ class Verification:
         self._check_evidence()
         loaded = {run_id: found for run_id in self.runs if (found := self._calls(run_id)) is not None}
         for run_id in loaded:
+            self._grades(run_id)
+        for run_id in loaded:
             self._reports(run_id, index.recoveries[run_id], loaded)
         self._comparison(index, loaded)
 
@@ -190,6 +194,16 @@ class Verification:
         eligible_s = bundled.run.create_time.seconds + bundled.run.create_time.nanos / 1e9
         return LoadedRun(bundled.run, outcome_columns(bundled.outcomes, eligible_s), call_columns(rows))
 
+    def _grades(self, run_id: str) -> None:
+        """Makes the grades again where the bundle holds the answers."""
+        bundled = self.runs[run_id]
+        if not bundled.answers:
+            return
+        try:
+            self.results[run_id].grades = regrade(bundled, self.texts[run_id])
+        except DataLoss as error:
+            self._problem(error)
+
     def _reports(self, run_id: str, recoveries: list[str], loaded: Mapping[str, LoadedRun]) -> None:
         bundled, result, own = self.runs[run_id], self.results[run_id], loaded[run_id]
         children = [self.runs[child].run for child in recoveries if child in self.runs]
@@ -222,7 +236,11 @@ class Verification:
         if recorded is None or not every <= loaded.keys():
             return
         baseline, *candidates = [self._side(first, index.recoveries[first], loaded) for first in index.runs]
-        made = comparison_convert.comparison(compare_all(baseline, candidates))
+        try:
+            made = comparison_convert.comparison(compare_all(baseline, candidates))
+        except (InvalidInput, Conflict) as error:
+            self._opened.problems.append((files.COMPARISON, f"these runs cannot be compared: {error.message}"))
+            return
         sides = (baseline, *candidates)
         made.merged_run_ids.extend(side.report.facts.run_id for side in sides if side.report.facts.merged)
         self.comparison = compare_values("comparison", recorded, views.deep(made))
@@ -235,7 +253,10 @@ class Verification:
 
     def _compare(self, result: RunResult, name: str, bundled: BundledRun, made: report_pb2.Report) -> None:
         prefix = name.removesuffix(".json")
-        result.reports += compare_values(prefix, bundled.reports[name], views.report(made))
+        rows = compare_values(prefix, bundled.reports[name], views.report(made))
+        if name == files.REPORT and all_made_again(result.grades):
+            rows = [row | {"rests_on": RAW_AND_ANSWERS} if row["rests_on"] == GRADES else row for row in rows]
+        result.reports += rows
 
 
 class _RunCalls:

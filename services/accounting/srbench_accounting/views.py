@@ -8,13 +8,14 @@ from typing import TypeAlias
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import plan_pb2, report_pb2
+from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
 
 from srbench_accounting import answers, convert, corrections, schema
 from srbench_accounting.derived import LoadedRun
-from srbench_accounting.listing import CallWithEnd, Filter, Page
+from srbench_accounting.listing import CallWithEnd, Filter, Page, Start
+from srbench_accounting.ranking import Ranking
 from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store
@@ -22,6 +23,7 @@ from srbench_accounting.store import Store
 NOTHING = -1
 # A run and its recoveries, oldest first: as the ledger knows each, and as the planner does.
 LineageRuns: TypeAlias = Sequence[tuple[KnownRun, planner_pb.Run]]
+Wanted: TypeAlias = tuple[Filter, Ranking]
 
 
 def spend(store: Store, connection: Connection, run: KnownRun) -> pb.Spend:
@@ -72,6 +74,21 @@ def merged_report(store: Store, connection: Connection, lineage: LineageRuns, ca
     return store.deriving.merged_report(loaded, cases.cases)
 
 
+def routing_flow(
+    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, target_id: str
+) -> routing_flow_pb2.RoutingFlow:
+    """Where a run's questions went. Raises: `NotFound` (`NO_SUCH_TARGET`)."""
+    # NumPy takes longer to import than the service may take to start.
+    from srbench_accounting import routing_flow_convert
+
+    ids = [target.id for target in run.context.targets]
+    if target_id and target_id not in ids:
+        raise NotFound("NO_SUCH_TARGET", f"run {run.run_id} has no target {target_id!r}", target_id=target_id)
+    outcomes, calls = store.loader.load(connection, run.run_no, 0.0)
+    wanted = ids.index(target_id) if target_id else None
+    return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls)
+
+
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:
     """What a list of outcomes is narrowed to."""
     benchmark = request.benchmark
@@ -80,6 +97,31 @@ def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCa
         cases=frozenset(cases.indexes_by_benchmark.get(benchmark, ())) if benchmark else None,
         state=request.state or None,
         correct=int(request.correct) if request.HasField("correct") else None,
+        cell=request.cell if request.HasField("cell") else None,
+    )
+
+
+def outcome_ranking(request: pb.ListOutcomesRequest) -> Ranking:
+    """What a list of outcomes is narrowed to and ordered by beyond its filter. Raises: `InvalidInput`."""
+    words = (("reason", request.reason), ("model", request.model), ("decision", request.decision))
+    return Ranking(
+        words=tuple((name, word) for name, word in words if word),
+        query=request.query.lower(),
+        order_by=request.order_by,
+        descending=request.descending,
+    )
+
+
+def call_ranking(request: pb.ListCallsRequest) -> Ranking:
+    """What a list of calls is narrowed to and ordered by beyond its filter. Raises: `InvalidInput`."""
+    words = {"reason": request.reason, "model": request.model, "decision": request.decision}
+    words["finish_reason"] = request.finish_reason
+    numbers = (("status", request.status), ("role", request.role))
+    return Ranking(
+        words=tuple((name, word) for name, word in words.items() if word),
+        numbers=tuple((name, int(number)) for name, number in numbers if number),
+        order_by=request.order_by,
+        descending=request.descending,
     )
 
 
@@ -93,15 +135,27 @@ def call_filter(request: pb.ListCallsRequest, run: KnownRun, cases: PlanCases) -
 
 
 def outcomes(
-    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, wanted: Filter, after: int, size: int
+    store: Store, connection: Connection, run: KnownRun, cases: PlanCases, wanted: Wanted, start: Start, size: int
 ) -> tuple[Page, list[pb.Outcome]]:
     """A page of outcomes, each with the sums over its subject's calls."""
-    page = store.lists.outcome_page(connection, run.run_no, wanted, after, size)
+    narrowed, ranking = wanted
+    if ranking.changes_nothing:
+        page = store.lists.outcome_page(connection, run.run_no, narrowed, start, size)
+    else:
+        skip = start.after + start.offset
+        page = store.ranks.outcomes.page(connection, run.run_no, cases, wanted, skip, size)
     rows = store.lists.outcomes(connection, page.ids)
     ends = store.lists.subject_ends(connection, run.run_no, [row.cell for _, row in rows])
-    words = store.vocabulary.words(connection, (row.reason for _, row in rows))
+    answered = store.lists.answered(connection, run.run_no, [row.cell for _, row in rows])
+    numbers = {row.reason for _, row in rows} | {number for each in answered.values() for number in each}
+    words = store.vocabulary.words(connection, numbers)
     found = [
-        convert.outcome(identifier, row, ends.get(row.cell, []), run=run, case=_case(cases, row.case_index), words=words)
+        convert.outcome(
+            *(identifier, row, ends.get(row.cell, []), answered.get(row.cell)),
+            run=run,
+            case=_case(cases, row.case_index),
+            words=words,
+        )
         for identifier, row in rows
     ]
     return page, found
@@ -112,14 +166,19 @@ def calls(
     connection: Connection,
     run: KnownRun,
     cases: PlanCases,
-    wanted: Filter,
+    wanted: Wanted,
     active: bool,
-    after: int,
+    start: Start,
     size: int,
 ) -> tuple[Page, list[pb.Call]]:
     """A page of calls without their texts."""
-    read_page = store.lists.open_page if active else store.lists.call_page
-    page = read_page(connection, run.run_no, wanted, after, size)
+    narrowed, ranking = wanted
+    if active:
+        page = store.lists.open_page(connection, run.run_no, narrowed, start, size)
+    elif ranking.changes_nothing:
+        page = store.lists.call_page(connection, run.run_no, narrowed, start, size)
+    else:
+        page = store.ranks.calls.page(connection, run.run_no, cases, wanted, start.after + start.offset, size)
     return page, _calls(store, connection, run, cases, store.lists.calls(connection, page.ids))
 
 

@@ -186,8 +186,7 @@ def _hits(text: str) -> Iterator[tuple[int, int, re.Pattern[str], str]]:
     """The places of all keywords, last first."""
     lower = text.lower()
     keywords = phrases.KEYWORDS if text.isascii() else phrases.KEYWORDS + phrases.WIDE_KEYWORDS
-    places = {index: lower.rfind(word) for index, (word, _, _) in enumerate(keywords)}
-    places = {index: place for index, place in places.items() if place >= 0}
+    places = {index: lower.rfind(word) for index, (word, _, _) in enumerate(keywords) if word in lower}
     for _ in range(_MAX_HITS):
         if not places:
             return

@@ -21,7 +21,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.DatasetPreparation": frozenset({"reason", "error", "benchmark"}),
     "srbench.v1.SelectedBenchmark": frozenset({"reason"}),
     "srbench.v1.Cell": frozenset({"reason"}),
-    "srbench.v1.Outcome": frozenset({"reason", "error"}),
+    "srbench.v1.Outcome": frozenset({"reason", "error", "model", "decision"}),
     "srbench.v1.Call": frozenset(
         {
             "reason",
@@ -42,6 +42,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.ExperimentLink": frozenset({"hypothesis"}),
     "srbench.v1.ReplayRejection": frozenset({"case_id", "target_id"}),
     "srbench.v1.RunRecipe": frozenset({"reason", "config_hash"}),
+    "srbench.v1.RoutingFlowRow": frozenset({"decision", "model", "stratum"}),
     "srbench.v1.PairSide": frozenset({"status", "reason", "model", "decision", "call_id"}),
     "srbench.v1.SavingInterval": frozenset({"ci95_percent"}),
     "srbench.v1.RegretParts": frozenset({"decision"}),

@@ -16,12 +16,12 @@ from srbench_kit import auth, wire
 from srbench_planner.cells import CellState
 
 TIMEOUT_S = 10.0
+LEDGER_TIMEOUT_S = 120.0
+RECOVERED = "recovered"
 READ_TIMEOUT_S = 60.0
 # Outcomes of previews carry whole routing documents, of up to half a megabyte each.
 OUTCOME_PAGE, CALL_PAGE = 100, 500
 T = TypeVar("T")
-LEDGER_TIMEOUT_S = 120.0
-RECOVERED = "recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +85,25 @@ class AccountingClient:
         """See `Facts.halt`. Raises: `AioRpcError`."""
         await self._stub.HaltRun(pb.HaltRunRequest(run_id=run_id, reason=reason), timeout=TIMEOUT_S)
 
+    async def seal(self, run_id: str) -> None:
+        """Refuses every later dispatch of a run that is about to be recovered. Raises: `Unreachable`."""
+        try:
+            await self.halt(run_id, RECOVERED)
+        except aio.AioRpcError as error:
+            raise wire.to_error(error) from error
+
+    async def ledger(self, run_id: str) -> LedgerFacts:
+        """The facts of a whole run. Raises: `NotFound` (`NO_SUCH_RUN`), `Unreachable`."""
+        cells: dict[tuple[int, int], ledger_pb.CellLedger] = {}
+        try:
+            spend = await self._stub.GetSpend(pb.GetSpendRequest(run_id=run_id), timeout=TIMEOUT_S)
+            request = ledger_pb.StreamCellLedgersRequest(run_id=run_id)
+            async for part in self._ledger.StreamCellLedgers(request, timeout=LEDGER_TIMEOUT_S):
+                cells.update({(cell.case_index, cell.target_index): cell for cell in part.cells})
+        except aio.AioRpcError as error:
+            raise wire.to_error(error) from error
+        return LedgerFacts(spend, cells)
+
     async def outcomes(self, run_id: str) -> list[pb.Outcome]:
         """See `SavedRuns.outcomes`. Raises: `SrBenchError` that accounting answered."""
         found: list[pb.Outcome] = []
@@ -110,25 +129,6 @@ class AccountingClient:
     async def record_replay(self, request: pb.RecordReplayRequest) -> None:
         """See `SavedRuns.record_replay`. Raises: `SrBenchError` that accounting answered."""
         await _asked(self._stub.RecordReplay(request, timeout=READ_TIMEOUT_S))
-
-    async def seal(self, run_id: str) -> None:
-        """Refuses every later dispatch of a run that is about to be recovered. Raises: `Unreachable`."""
-        try:
-            await self.halt(run_id, RECOVERED)
-        except aio.AioRpcError as error:
-            raise wire.to_error(error) from error
-
-    async def ledger(self, run_id: str) -> LedgerFacts:
-        """The facts of a whole run. Raises: `NotFound` (`NO_SUCH_RUN`), `Unreachable`."""
-        cells: dict[tuple[int, int], ledger_pb.CellLedger] = {}
-        try:
-            spend = await self._stub.GetSpend(pb.GetSpendRequest(run_id=run_id), timeout=TIMEOUT_S)
-            request = ledger_pb.StreamCellLedgersRequest(run_id=run_id)
-            async for part in self._ledger.StreamCellLedgers(request, timeout=LEDGER_TIMEOUT_S):
-                cells.update({(cell.case_index, cell.target_index): cell for cell in part.cells})
-        except aio.AioRpcError as error:
-            raise wire.to_error(error) from error
-        return LedgerFacts(spend, cells)
 
     async def close(self) -> None:
         """Closes the channel."""

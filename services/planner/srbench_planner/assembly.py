@@ -110,7 +110,6 @@ def assemble(folder: Path, benchmarks: Benchmarks, files: CaseFiles, facts: Acco
         experiments=Experiments(writer, reader),
     )
     executors = Executors(writer, reader)
-    freezer, registry = Freezer(benchmarks, files), TargetRegistry(folder)
     lease_s = lease_duration_s()
     return PlanService(
         engine=engine,

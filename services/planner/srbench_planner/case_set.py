@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from srbench.v1 import grader_service_pb2, plan_pb2, work_queue_service_pb2
 from srbench_kit.canonical import digest
-from srbench_kit.errors import InvalidInput
+from srbench_kit.errors import InvalidInput, NotFound
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import case_rules, worst_case
 from srbench_planner.ports import BenchmarkSpec
+from srbench_planner.public_view import PublicView, public_view
 
 _OPTION = re.compile(r"^\(?([A-Z])[.)] ", re.MULTILINE)
 
@@ -24,6 +25,7 @@ class CaseSet:
         self.cases = cases
         self._specs = specs
         self._payloads: list[bytes | None] = [None] * len(cases)
+        self._positions: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -31,6 +33,15 @@ class CaseSet:
     def case_id(self, index: int) -> str:
         """The id of the case at `index`."""
         return str(self.cases[index]["id"])
+
+    def public(self, case_id: str) -> PublicView:
+        """What a reader may see of a case. Raises: `NotFound` (`NO_SUCH_CASE`)."""
+        if not self._positions:
+            self._positions = {self.case_id(index): index for index in range(len(self.cases))}
+        index = self._positions.get(case_id)
+        if index is None:
+            raise NotFound("NO_SUCH_CASE", f"the run has no case {case_id[:200]!r}", case_id=case_id[:200])
+        return public_view(self.cases[index])
 
     def drivers(self) -> list[str]:
         """The driver of each case."""

@@ -139,6 +139,7 @@ def page(found: CasePage) -> pb.ListDatasetCasesResponse:
         dataset_total=found.dataset_total,
         next_cursor=found.next_cursor,
         limit=found.limit,
+        categories={_utf8(name): count for name, count in found.categories.items()},
     )
 
 

@@ -85,6 +85,7 @@ class DatasetServicer(rpc.PlannerServiceServicer):
             benchmark=request.benchmark,
             category=request.category,
             query=request.query,
+            case_id=request.case_id,
         )
         return dataset_convert.page(found)
 

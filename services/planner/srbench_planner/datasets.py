@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import shutil
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -50,6 +50,7 @@ class CasePage:
         dataset_total: cases of the dataset.
         next_cursor: offset of the next page; `None` at the end.
         limit: the page size used.
+        categories: cases by stratum, of the benchmark asked for.
     """
 
     cases: tuple[PublicView, ...]
@@ -57,6 +58,7 @@ class CasePage:
     dataset_total: int
     next_cursor: int | None
     limit: int
+    categories: Mapping[str, int]
 
 
 class DatasetStore:
@@ -137,7 +139,15 @@ class DatasetStore:
         return built
 
     def public_cases(
-        self, dataset: Dataset, *, cursor: int = 0, limit: int = 0, benchmark: str = "", category: str = "", query: str = ""
+        self,
+        dataset: Dataset,
+        *,
+        cursor: int = 0,
+        limit: int = 0,
+        benchmark: str = "",
+        category: str = "",
+        query: str = "",
+        case_id: str = "",
     ) -> CasePage:
         """A page of cases without answers.
 
@@ -151,9 +161,8 @@ class DatasetStore:
                 "BAD_QUERY", f"q has {len(query)} characters; expected at most {MAX_QUERY}", field="q", value=len(query)
             )
         index, path = self.index(dataset), Path(dataset.path)
-        fitting = [
-            entry for entry in index.entries if benchmark in ("", entry.benchmark) and category in ("", entry.category)
-        ]
+        of_benchmark = [entry for entry in index.entries if benchmark in ("", entry.benchmark)]
+        fitting = [entry for entry in of_benchmark if category in ("", entry.category) and case_id in ("", entry.id)]
         if query.strip():
             fitting = list(_holding(path, fitting, query.strip().lower()))
         shown = _bounded(public_view(case) for case in read_at(path, fitting[cursor : cursor + limit]))
@@ -164,6 +173,7 @@ class DatasetStore:
             dataset_total=len(index.entries),
             next_cursor=following if following < len(fitting) else None,
             limit=limit,
+            categories=Counter(entry.category for entry in of_benchmark),
         )
 
     def publish(

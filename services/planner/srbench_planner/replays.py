@@ -33,7 +33,7 @@ from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks
 from srbench_planner.replay_plan import replay_plan
 from srbench_planner.replay_rules import Checked, Choice, Side
-from srbench_planner.runs import Runs, check_key
+from srbench_planner.runs import Runs
 from srbench_planner.saved_facts import SavedFacts, SavedRuns
 
 PAGE, MAX_PAGE = 10, 25
@@ -79,11 +79,8 @@ class Replays:
             preview_run_id=request.preview_run_id,
         )
         key = request.idempotency_key
-        check_key(key)
-        row = await self._runs.by_key(actor, key)
-        if row is not None:
-            self._runs.same(row, frozen)
-        else:
+        row = await self._runs.same_by_key(actor, key, frozen)
+        if row is None:
             new = run_rows.NewRun(
                 actor=actor,
                 key=key,

@@ -17,8 +17,6 @@ from srbench_planner import experiments, store
 from srbench_planner.journal import event_row, now_us
 from srbench_planner.plans import StoredPlan
 
-# Runs inside the transaction that inserts a run, with its number.
-Claim: TypeAlias = Callable[[Connection, int], None]
 _PARENT = store.runs.alias("parent")
 _JOINED = (
     store.runs.join(store.plans, store.runs.c.plan == store.plans.c.number)
@@ -32,6 +30,9 @@ LISTED = sa.select(
     store.plans.c.manifest_sha256,
     _PARENT.c.id.label("parent_id"),
 ).select_from(_JOINED)
+
+# Runs inside the transaction that inserts a run, with its number.
+Claim: TypeAlias = Callable[[Connection, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def by_key(connection: Connection, owner: str, key: str) -> Any:
 
 
 def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
-    """The run's row, and whether it is new. Raises: `NotFound` (`NO_SUCH_EXPERIMENT`), and what the claim raises."""
+    """The run's row, and whether it is new. Raises: `NotFound` (`NO_SUCH_EXPERIMENT`), and what `new.claim` raises."""
     existing = by_key(connection, new.actor.id, new.key)
     if existing is not None:
         return existing, False

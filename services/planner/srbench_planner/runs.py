@@ -76,10 +76,9 @@ class Runs:
         Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`, `REVIEWED_PLAN_CHANGED`,
         `RECIPE_CAPTURE_FAILED`), `NotFound` (`NO_SUCH_EXPERIMENT`), `Unreachable` (`NO_EXECUTOR`), and what `claim` raises.
         """
-        check_key(key)
-        existing = await self.by_key(actor, key)
+        existing = await self.same_by_key(actor, key, frozen)
         if existing is not None:
-            return self.message(self.same(existing, frozen))
+            return self.message(existing)
         if frozen.reviewed_sha256 not in ("", frozen.plan_sha256):
             raise Conflict(
                 "REVIEWED_PLAN_CHANGED",
@@ -103,13 +102,22 @@ class Runs:
         async with self._admission:
             row, fresh = await self._writer.run(lambda connection: run_rows.insert(connection, new))
             if not fresh:
-                return self.message(self.same(row, frozen))
+                return self.message(self._same(row, frozen))
             self._admit(row, stored.matrix, stored.summary, cases)
         return self.message(row)
 
     async def by_key(self, actor: Actor, key: str) -> Any:
         """The row of the run that the actor started with `key`; `None` when there is none."""
         return await self.reader.run(lambda connection: run_rows.by_key(connection, actor.id, key))
+
+    async def same_by_key(self, actor: Actor, key: str, frozen: FrozenPlan) -> Any:
+        """The row of the run that was started with `key`, which must be of the same manifest; `None` when there is none.
+
+        Raises: `InvalidInput` (`BAD_IDEMPOTENCY_KEY`), `Conflict` (`IDEMPOTENCY_CONFLICT`).
+        """
+        check_key(key)
+        existing = await self.by_key(actor, key)
+        return None if existing is None else self._same(existing, frozen)
 
     async def get(self, actor: Actor, run_id: str, *, summary: bool = False, with_cases: bool = True) -> pb.Run:
         """One run; with manifest and provenance unless `summary`. Raises: `NotFound` (`NO_SUCH_RUN`)."""
@@ -212,8 +220,7 @@ class Runs:
         return self.reader.run_now(lambda connection: connection.execute(query).first())
 
     @staticmethod
-    def same(row: Any, frozen: FrozenPlan) -> Any:
-        """`row`, when its run is of the same manifest. Raises: `Conflict` (`IDEMPOTENCY_CONFLICT`)."""
+    def _same(row: Any, frozen: FrozenPlan) -> Any:
         if row.manifest_sha256 != frozen.manifest_sha256:
             raise Conflict(
                 "IDEMPOTENCY_CONFLICT",

@@ -15,7 +15,7 @@ from srbench_kit import auth
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import from_value, object_of
 
-from srbench_planner import cell_reads, convert, events
+from srbench_planner import cell_reads, convert, dataset_convert, events
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
 from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.plans import Plans
@@ -145,6 +145,12 @@ class PlanServicer(rpc.PlannerServiceServicer):
     async def ListRunEvents(self, request: pb.ListRunEventsRequest, context: Context) -> pb.ListRunEventsResponse:
         row = await self._runs.row(auth.actor(context), request.run_id)
         return await events.list_events(self._runs.reader, row.id, row.number, request)
+
+    async def GetRunCase(self, request: pb.GetRunCaseRequest, context: Context) -> pb.DatasetCase:
+        row = await self._runs.row(auth.actor(context), request.run_id)
+        stored = await self._plans.by_number(row.plan)
+        cases = await self._plans.cases(stored.summary.case_sha256)
+        return dataset_convert.case(cases.public(request.case_id))
 
     async def ListCells(self, request: pb.ListCellsRequest, context: Context) -> pb.ListCellsResponse:
         row = await self._runs.row(auth.actor(context), request.run_id)

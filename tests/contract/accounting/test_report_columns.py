@@ -19,7 +19,9 @@ def plain(table: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for name in table.__slots__:
         column = getattr(table, name)
-        if isinstance(column, Labels):
+        if column is None:
+            found[name] = []
+        elif isinstance(column, Labels):
             found[name] = [column.vocabulary[code] if code >= 0 else None for code in column.codes]
         else:
             found[name] = np.nan_to_num(column, nan=-7.0).tolist()

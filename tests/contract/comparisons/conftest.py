@@ -31,9 +31,10 @@ from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.deriving import CoreDeriving
 from srbench_accounting.servicer import Accounting
 from srbench_accounting.store import Store, open_store
-from srbench_grader.references import ReferenceCache, planner_fetch
+from srbench_grader.references import ReferenceCache, hidden_fetch, planner_fetch
 from srbench_grader.registry import load_graders
 from srbench_grader.servicer import GraderServicer
+from srbench_grader.workshop import Workshop
 from srbench_kit import auth, wire
 from srbench_kit.canonical import digest
 from srbench_kit.errors import InvalidInput, NotFound
@@ -430,7 +431,10 @@ async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
             (planner, planner_service_pb2_grpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService"),
             (planner, work_queue_service_pb2_grpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService"),
         )
-        grading = GraderServicer(load_graders([]), ReferenceCache(planner_fetch(channel(planner_address, "grader"))))
+        to_planner = channel(planner_address, "grader")
+        workshop = Workshop(hidden_fetch(to_planner))
+        stack.callback(workshop.close)
+        grading = GraderServicer(load_graders([]), ReferenceCache(planner_fetch(to_planner)), workshop)
         grader_address = await serve(
             (grading, grader_service_pb2_grpc.add_GraderServiceServicer_to_server, "srbench.v1.GraderService")
         )

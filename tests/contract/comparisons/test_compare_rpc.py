@@ -303,6 +303,14 @@ async def test_two_targets_of_one_run_can_be_looked_at_side_by_side(two: Any) ->
     assert await reason(pairs(two, **same, candidate_target_id="n")) == "MISSING_FIELD"
 
 
+async def test_two_versions_of_a_router_can_be_looked_at_side_by_side(two: Any, make: Any) -> None:
+    await two.add(make("cand2", {"r": "0111"}))
+    routers = {"baseline_run_id": "cand", "candidate_run_id": "cand2"}
+    found = await pairs(two, **routers, baseline_target_id="r")
+    assert dict(found.counts) == {"win": 1, "loss": 1, "both_right": 2, "both_wrong": 0}
+    assert await reason(pairs(two, **routers)) == "NO_SINGLE_MODEL"
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

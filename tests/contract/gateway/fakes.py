@@ -16,13 +16,13 @@ from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import comparison_pb2 as comparison
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
-from srbench.v1 import plan_pb2, power_pb2, report_pb2
+from srbench.v1 import plan_pb2, power_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import recovery_service_pb2 as recovery
 from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
 from srbench.v1 import target_pb2 as target
-from srbench_kit import auth, ids, pages
+from srbench_kit import auth, ids, jsonview, pages
 from srbench_kit.canonical import digest
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.serving import Server
@@ -56,6 +56,15 @@ def a_dataset() -> planner.Dataset:
     found.sources.add(benchmark="arc-agi-2", url="https://example.org/arc", revision="f" * 40)
     found.create_time.FromSeconds(1_700_000_000)
     return found
+
+
+# What freezing always writes. The limits are those of a message without values, so that none is missing.
+FROZEN_DEFAULTS: dict[str, Any] = {
+    "name": "sr-bench",
+    "mode": "live",
+    "targets": [],
+    "limits": jsonview.to_json(plan_pb2.Limits()),
+}
 
 
 class FakePlanner(FakeLoop):
@@ -197,6 +206,7 @@ class FakePlanner(FakeLoop):
     def _plan(self, manifest: Any) -> plan_pb2.Plan:
         if not isinstance(manifest, dict) or manifest.get("version") != "sr-bench-1.0":
             raise InvalidInput("BAD_VERSION", "version is missing; expected 'sr-bench-1.0'", field="version")
+        manifest = FROZEN_DEFAULTS | manifest
         content = {key: value for key, value in manifest.items() if key not in ("plan_sha256", "name")}
         sha = digest(content)
         given = manifest.get("plan_sha256")
@@ -313,6 +323,10 @@ class FakePlanner(FakeLoop):
         del found.events[request.page_size :]
         return found
 
+    async def GetRunCase(self, request: planner.GetRunCaseRequest, context: Any) -> planner.DatasetCase:
+        await self._enter(request, context)
+        return planner.DatasetCase(id=request.case_id, benchmark="arc-agi-2", question="2+2?", choices=["3", "4"])
+
     async def ListCells(self, request: Any, context: Any) -> planner.ListCellsResponse:
         self._run(request.run_id, await self._enter(request, context))
         found = planner.ListCellsResponse()
@@ -355,6 +369,12 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         found.benchmarks.add(id="s", benchmark="arc-agi-2", target_id="s", total=2)
         found.provenance.target_profiles.add(id="s", model="m", kind="single")
         found.provenance.adapter_versions["arc-agi-2"] = "sr-bench-1.0"
+        return found
+
+    async def GetRoutingFlow(self, request: Any, context: Any) -> routing_flow_pb2.RoutingFlow:
+        self._enter(request, context)
+        found = routing_flow_pb2.RoutingFlow(run_id=request.run_id, cell_count=2)
+        found.rows.add(target_id="s", benchmark="arc-agi-2", outcome="pending", cell_count=2)
         return found
 
     async def ListOutcomes(self, request: Any, context: Any) -> accounting.ListOutcomesResponse:

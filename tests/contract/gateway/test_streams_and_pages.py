@@ -146,16 +146,21 @@ def built(tmp_path: Path) -> Path:
 async def test_pages_are_served_without_a_token_and_data_is_not(start: Any, built: Path) -> None:
     stand = await start("a-token-for-callers-from-outside", pages=built)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stand.http_port}") as browser:
-        for path in ("/", "/runs", "/runs/run-1/calls", "/index.html"):
+        for path in ("/", "/runs", "/runs/run-1/calls", "/index.html", "/evaluation"):
             page = await browser.get(path)
             assert (page.status_code, "<title>sr-bench" in page.text) == (200, True)
             assert page.headers["content-type"].startswith("text/html")
-            assert page.headers["cache-control"] == "no-cache"
-            assert "default-src 'self'" in page.headers["content-security-policy"]
+            assert page.headers["cache-control"] == "no-store"
+            policy = page.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "script-src 'self'" in policy
+            assert not {"unsafe", "http", "data:", "*"} & set(policy.replace("'", " ").replace("-inline", " ").split())
         script = await browser.get("/assets/app-1a2b.js")
         assert script.headers["cache-control"].endswith("immutable")
         assert "javascript" in script.headers["content-type"]
-        for path in (V1 + "/runs", "/health", "/openapi.json", "/api/other"):
+        gone = await browser.get("/assets/app-older.js")
+        assert (gone.status_code, gone.json()["reason"]) == (404, "NO_SUCH_FILE")
+        for path in (V1 + "/runs", "/health", "/openapi.json", "/api/other", "/nonesuch", "/favicon.svg/x"):
             assert (await browser.get(path)).status_code == 401, path
 
 

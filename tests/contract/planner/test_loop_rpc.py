@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from grpc import aio
-from planner_doubles import PRICE, benchmarks, case, target
+from planner_doubles import PRICE, case, target
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import experiment_pb2, planner_service_pb2, planner_service_pb2_grpc, recipe_pb2, replay_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
@@ -21,6 +21,7 @@ from srbench_kit.values import from_value, to_value
 from srbench_planner.grader_client import GraderClient
 from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.loop_servicer import LoopServicer
+from srbench_planner.ports import Benchmarks
 from srbench_planner.replays import request_digests
 from srbench_planner.servicer import PlanServicer
 
@@ -113,7 +114,7 @@ async def loop(planner: Any, tmp_path: Path) -> AsyncIterator[Loop]:
             PlanServicer.__init__(
                 self,
                 *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
-                benchmarks=benchmarks(),
+                benchmarks=Benchmarks(specs={}, built_in=frozenset()),
                 hidden=HiddenParts(tmp_path),
                 grader=GraderClient(""),
             )

@@ -31,6 +31,7 @@ CORE = (
     "reservation",
     "routing",
     "routers",
+    "routing_flow",
     "saving_interval",
     "savings",
     "settlement",

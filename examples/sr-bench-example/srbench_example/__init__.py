@@ -1,0 +1,1 @@
+"""A benchmark that another package brings to sr-bench."""

@@ -1,0 +1,87 @@
+import { defineMessages, useTexts } from '../i18n/messages'
+
+export type Grid = number[][]
+
+const messages = defineMessages(
+  { grid: '{title}: {rows} rows, {columns} columns', input: 'Input', output: 'Output', pair: 'Pair {n}', test: 'Test {n}' },
+  { grid: '{title}：{rows} 行 {columns} 列', input: '输入', output: '输出', pair: '示例 {n}', test: '测试 {n}' },
+)
+
+/** Whether `value` is a rectangular grid of digits. */
+export function isGrid(value: unknown): value is Grid {
+  if (!Array.isArray(value) || value.length === 0 || value.length > 60) return false
+  const width = Array.isArray(value[0]) ? value[0].length : 0
+  return width > 0 && width <= 60 && value.every((row) => Array.isArray(row) && row.length === width && row.every(isCell))
+}
+
+function isCell(cell: unknown): boolean {
+  return typeof cell === 'number' && Number.isInteger(cell) && cell >= 0 && cell <= 9
+}
+
+/** The grids in an answer: one, or a list of them; `null` when it is neither. */
+export function gridsIn(value: unknown): Grid[] | null {
+  if (isGrid(value)) return [value]
+  return Array.isArray(value) && value.length > 0 && value.length <= 20 && value.every(isGrid) ? value : null
+}
+
+/** One grid, drawn. Every cell also carries its digit, so that colour alone says nothing. */
+export function GridView({ grid, title }: { grid: Grid; title: string }) {
+  const t = useTexts(messages)
+  const columns = grid[0]?.length ?? 0
+  const size = Math.max(6, Math.min(18, Math.floor(210 / Math.max(columns, grid.length))))
+  return (
+    <figure className="grid-figure">
+      <figcaption>{title}</figcaption>
+      <svg
+        role="img"
+        aria-label={t('grid', { title, rows: grid.length, columns })}
+        width={columns * size}
+        height={grid.length * size}
+        viewBox={`0 0 ${columns * size} ${grid.length * size}`}
+      >
+        {grid.flatMap((row, y) =>
+          row.map((cell, x) => (
+            <rect key={`${y}-${x}`} className={`cell-${cell}`} x={x * size} y={y * size} width={size} height={size}>
+              <title>{cell}</title>
+            </rect>
+          )),
+        )}
+      </svg>
+    </figure>
+  )
+}
+
+interface Task {
+  train: { input: Grid; output: Grid }[]
+  test: Grid[]
+}
+
+/** The grids of a task; `null` when `value` is no task. */
+export function taskIn(value: unknown): Task | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { train, test } = value as { train?: unknown; test?: unknown }
+  if (!Array.isArray(train) || !Array.isArray(test)) return null
+  const pairs = train.filter((pair): pair is { input: Grid; output: Grid } => isGrid(pair?.input) && isGrid(pair?.output))
+  const inputs = test.map((item: unknown) => (isGrid(item) ? item : (item as { input?: unknown } | null)?.input)).filter(isGrid)
+  return pairs.length > 0 || inputs.length > 0 ? { train: pairs, test: inputs } : null
+}
+
+/** A grid task: its pairs and what is asked. The wanted outputs are not known here. */
+export function TaskView({ task }: { task: Task }) {
+  const t = useTexts(messages)
+  return (
+    <div className="grid-task">
+      {task.train.map((pair, index) => (
+        <div className="grid-pair" key={index}>
+          <GridView grid={pair.input} title={`${t('pair', { n: index + 1 })} · ${t('input')}`} />
+          <GridView grid={pair.output} title={t('output')} />
+        </div>
+      ))}
+      {task.test.map((grid, index) => (
+        <div className="grid-pair" key={`test-${index}`}>
+          <GridView grid={grid} title={`${t('test', { n: index + 1 })} · ${t('input')}`} />
+        </div>
+      ))}
+    </div>
+  )
+}

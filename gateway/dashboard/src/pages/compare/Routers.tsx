@@ -1,0 +1,162 @@
+import { Section } from '../../components/Page'
+import { Value } from '../../components/Value'
+import { count, percent, usd } from '../../format/numbers'
+import { useTexts } from '../../i18n/messages'
+import { messages } from './messages'
+import type { Comparison } from './queries'
+
+type Nulls = NonNullable<Comparison['null_routers']>
+type Policy = NonNullable<Nulls['router']>
+type Parts = NonNullable<NonNullable<Comparison['regret']>['total']>
+const PARTS = ['correct', 'pool_limit', 'selection_error', 'execution_failure', 'unattributed'] as const
+
+/** A router beside routers that know nothing, and where its wrong answers come from. */
+export function Routers({ row, name }: { row: Comparison; name: string }) {
+  const t = useTexts(messages)
+  if (!row.null_routers) {
+    return (
+      <Section title={t('routers')}>
+        <p className="note">{t('singleOnly')}</p>
+      </Section>
+    )
+  }
+  return (
+    <Section title={t('routers')} note={`${name}: ${t('routersNote')}`}>
+      <Policies nulls={row.null_routers} />
+      {row.regret?.total && <Regret total={row.regret.total} decisions={row.regret.decisions} />}
+      <ul className="sentences note">
+        {row.null_routers.notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function Policies({ nulls }: { nulls: Nulls }) {
+  const t = useTexts(messages)
+  const rows: [string, Policy][] = [
+    ...named(t('router'), nulls.router),
+    ...nulls.always.flatMap((policy) => named(t('always', { name: policy.name }), policy)),
+    ...named(t('mix'), nulls.static_mix),
+    ...named(t('oracle'), nulls.oracle),
+  ]
+  const closed = gapClosed(nulls)
+  return (
+    <>
+      <div className="scroll">
+        <table className="table" aria-label={t('routers')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('policy')}</th>
+              <th scope="col" className="num">{t('quality')}</th>
+              <th scope="col" className="num">{t('cost')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([label, policy], index) => (
+              <tr key={label} data-self={index === 0 || undefined}>
+                <th scope="row">
+                  {label}
+                  {Object.keys(policy.shares).length > 0 && <span className="soft block">{sharesOf(policy)}</span>}
+                </th>
+                <td className="num">{percent(policy.quality)}</td>
+                <td className="num">
+                  <Value>{usd(policy.cost_usd)}</Value>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {nulls.static_mix_reason && <p className="note">{t('noMix', { reason: nulls.static_mix_reason })}</p>}
+      {closed && <p>{t(closed.lost ? 'gapLost' : 'gap', { name: closed.name, share: closed.share })}</p>}
+      {nulls.split && (
+        <p className="note">
+          {t('split', {
+            observed: percent(nulls.split.observed_quality) ?? '',
+            shuffled: percent(nulls.split.shuffled_quality) ?? '',
+            p: percent(nulls.split.permutation_p) ?? '',
+            n: count(nulls.split.permutations) ?? '',
+          })}
+        </p>
+      )}
+    </>
+  )
+}
+
+function named(label: string, policy: Policy | null): [string, Policy][] {
+  return policy === null ? [] : [[label, policy]]
+}
+
+function sharesOf(policy: Policy): string {
+  return Object.entries(policy.shares)
+    .sort(([, one], [, other]) => other - one)
+    .map(([model, share]) => `${model} ${percent(share) ?? ''}`)
+    .join(', ')
+}
+
+/** How much of the way from the best single model to the oracle the router goes; negative when it falls behind. */
+function gapClosed(nulls: Nulls): { name: string; share: string; lost: boolean } | null {
+  const best = nulls.always.reduce<Policy | null>((found, policy) => (found && found.quality >= policy.quality ? found : policy), null)
+  if (!best || !nulls.router || !nulls.oracle || nulls.oracle.quality <= best.quality) return null
+  const share = (nulls.router.quality - best.quality) / (nulls.oracle.quality - best.quality)
+  return { name: best.name, share: percent(Math.abs(share), 0) ?? '', lost: share < 0 }
+}
+
+/** The parts as one bar a decision: its length is the decision's weight. */
+function Regret({ total, decisions }: { total: Parts; decisions: Parts[] }) {
+  const t = useTexts(messages)
+  const used = PARTS.filter((part) => [total, ...decisions].some((row) => row[part] > 0))
+  return (
+    <>
+      <h3>{t('regret')}</h3>
+      <div className="legend">
+        {used.map((part) => (
+          <span key={part}>
+            <span className={`swatch ${part}`} aria-hidden />
+            {t(`regret_${part}`)}
+          </span>
+        ))}
+      </div>
+      <div className="scroll" tabIndex={0} role="region" aria-label={t('regret')}>
+        <table className="table" aria-label={t('regret')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('decision')}</th>
+              <th scope="col" className="num">{t('cases')}</th>
+              {used.map((part) => (
+                <th scope="col" className="num" key={part}>{t(`regret_${part}`)}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            <RegretRow name={t('allDecisions')} parts={total} used={used} />
+            {decisions.map((parts) => (
+              <RegretRow key={parts.decision ?? ''} name={parts.decision ?? t('noDecision')} parts={parts} used={used} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}
+
+function RegretRow({ name, parts, used }: { name: string; parts: Parts; used: readonly (typeof PARTS)[number][] }) {
+  return (
+    <tr>
+      <th scope="row">
+        {name}
+        <span className="regret-bar" aria-hidden>
+          {used.map((part) => (
+            <span key={part} className={part} style={{ width: `${100 * parts[part]}%` }} />
+          ))}
+        </span>
+      </th>
+      <td className="num">{count(parts.cases)}</td>
+      {used.map((part) => (
+        <td className="num" key={part}>{percent(parts[part])}</td>
+      ))}
+    </tr>
+  )
+}

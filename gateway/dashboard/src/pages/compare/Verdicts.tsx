@@ -1,0 +1,107 @@
+import { Badge, Button } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { Run } from '../../api/types'
+import { Section } from '../../components/Page'
+import { Value } from '../../components/Value'
+import { count, points } from '../../format/numbers'
+import { useTexts } from '../../i18n/messages'
+import { messages } from './messages'
+import { keyOf, nameOf, runName } from './names'
+import type { Comparison, ComparisonReport } from './queries'
+import { pValue, range, savedPercent } from './savings'
+
+const TONE: Record<string, { color: string; word: 'better' | 'worse' | 'open' }> = {
+  better: { color: 'teal', word: 'better' },
+  worse: { color: 'red', word: 'worse' },
+}
+
+/** One card a comparison: the word, the sentence, the figures behind it. */
+export function Verdicts({ report, runs, onQuestions }: { report: ComparisonReport; runs: Map<string, Run>; onQuestions: (row: Comparison) => void }) {
+  const t = useTexts(messages)
+  const note = t('against', { name: report.baseline_selected_target_id, run: runName(runs, report.baseline_run_id), how: report.baseline_selection_qualification })
+  const tied = report.baseline_tied_best_target_ids
+  return (
+    <Section title={t('verdicts')} note={tied.length > 1 ? `${note} ${t('ties', { list: tied.join(', ') })}` : note}>
+      <ul className="verdicts">
+        {report.comparisons.map((row) => (
+          <Card key={keyOf(row)} row={row} name={nameOf(runs, report, row)} onQuestions={() => onQuestions(row)} />
+        ))}
+      </ul>
+      {report.margin_qualification && <p className="note">{report.margin_qualification}</p>}
+      <details className="fold">
+        <summary>{t('rule')}</summary>
+        <p className="note">{report.verdict_rule}</p>
+        <p className="note">{report.comparisons[0]?.quality_delta_ci95_qualification}</p>
+        <p className="note">{report.baseline_tie_policy}</p>
+      </details>
+    </Section>
+  )
+}
+
+function Card({ row, name, onQuestions }: { row: Comparison; name: string; onQuestions: () => void }) {
+  const t = useTexts(messages)
+  const tone = TONE[row.verdict] ?? { color: 'gray', word: 'open' as const }
+  return (
+    <li className={`verdict ${tone.word}`} data-verdict={row.verdict}>
+      <div className="verdict-head">
+        <h3 className="wrap">{name}</h3>
+        <Badge color={tone.color} variant="light" className="status-pill">
+          {t(tone.word)}
+        </Badge>
+      </div>
+      <p>{row.verdict_sentence}</p>
+      {row.non_inferiority && <p className="soft">{row.non_inferiority.sentence}</p>}
+      <dl className="verdict-figures">
+        <div>
+          <dt>{t('quality')}</dt>
+          <dd>
+            <span className="figure big">{points(row.quality_delta)}</span>
+            <span className="note block">{t('qualityOf', { interval: range(row.quality_delta_ci95, points) ?? t('noInterval') })}</span>
+          </dd>
+        </div>
+        <div>
+          <dt>{t('savingTotal')}</dt>
+          <dd>
+            <Saving row={row} />
+          </dd>
+        </div>
+        <div>
+          <dt>{t('record')}</dt>
+          <dd>
+            <span className="figure big">{[row.wins, row.losses, row.ties].map((n) => count(n)).join(' / ')}</span>
+            <span className="note block">{t('pairs', { n: count(row.paired_cases) ?? '', p: pValue(row.mcnemar_p_holm) })}</span>
+          </dd>
+        </div>
+      </dl>
+      <div className="actions">
+        <Button size="compact-sm" variant="default" onClick={onQuestions}>
+          {t('showQuestions')}
+        </Button>
+        <Link to="/runs/$runId/results" params={{ runId: row.candidate_run_id }}>
+          {t('toRun')}
+        </Link>
+      </div>
+    </li>
+  )
+}
+
+/** What is saved; a range where costs are unknown; a dash with the reason where nothing can be said. */
+function Saving({ row }: { row: Comparison }) {
+  const t = useTexts(messages)
+  const found = row.total_cost_saving
+  const reason = row.total_cost_comparison_reason ?? undefined
+  return (
+    <>
+      <span className="big">
+        <Value why={reason}>{savedPercent(row.total_cost_saving_percent)}</Value>
+      </span>
+      <span className="note block">
+        {found === null
+          ? reason
+          : found.unknown_cost_calls > 0
+            ? t('savingRange', { low: savedPercent(found.low_percent) ?? '', high: savedPercent(found.high_percent) ?? '', n: found.unknown_cost_calls })
+            : t('savingInterval', { interval: range(found.ci95_percent, savedPercent) ?? t('noInterval') })}
+      </span>
+    </>
+  )
+}

@@ -1,0 +1,49 @@
+import { useQuery } from '@tanstack/react-query'
+import { get } from '../../api/client'
+import type { Call } from '../../api/types'
+import { JsonBlock } from '../../components/JsonBlock'
+import { Loaded } from '../../components/Notices'
+import { PlainText } from '../../components/PlainText'
+import { useTexts } from '../../i18n/messages'
+import { messages } from './messages'
+
+export function useCall(runId: string, callId: string) {
+  return useQuery({
+    queryKey: ['call', runId, callId],
+    queryFn: ({ signal }) => get('/runs/{run_id}/calls/{call_id}', { path: { run_id: runId, call_id: callId }, signal }),
+  })
+}
+
+/** What a call said. All of it is text from outside. */
+export function CallTexts({ runId, callId }: { runId: string; callId: string }) {
+  const t = useTexts(messages)
+  const call = useCall(runId, callId)
+  return (
+    <Loaded query={call} what={t('whatAnswer')}>
+      {(found) => <Texts call={found} />}
+    </Loaded>
+  )
+}
+
+export function Texts({ call }: { call: Call }) {
+  const t = useTexts(messages)
+  return (
+    <>
+      {call.reasoning && (
+        <details className="fold">
+          <summary>{t('reasoning')}</summary>
+          <PlainText label={t('reasoning')}>{call.reasoning}</PlainText>
+        </details>
+      )}
+      <h3>{t('answer')}</h3>
+      {call.final ? <PlainText label={t('answer')}>{call.final}</PlainText> : <p className="note">{t('noText')}</p>}
+      {call.refusal && (
+        <>
+          <h3>{t('refusal')}</h3>
+          <PlainText label={t('refusal')}>{call.refusal}</PlainText>
+        </>
+      )}
+      {call.tool_calls !== null && call.tool_calls !== undefined && <JsonBlock title={t('toolCalls')} value={call.tool_calls} />}
+    </>
+  )
+}

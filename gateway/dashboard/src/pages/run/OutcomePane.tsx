@@ -1,0 +1,201 @@
+import { Button } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { get } from '../../api/client'
+import { ACTIVE_MS } from '../../api/queries'
+import type { CallRow, Outcome, Run } from '../../api/types'
+import { CopyButton } from '../../components/CopyButton'
+import { DetailPane } from '../../components/DetailPane'
+import { gridsIn, GridView } from '../../components/Grids'
+import { JsonBlock } from '../../components/JsonBlock'
+import { Empty, Loaded } from '../../components/Notices'
+import { Tile, Tiles } from '../../components/Page'
+import { PlainText } from '../../components/PlainText'
+import { Question } from '../../components/Question'
+import { Value } from '../../components/Value'
+import { stringifyExact } from '../../api/exactJson'
+import { count, decimal, usd } from '../../format/numbers'
+import { duration } from '../../format/time'
+import { common } from '../../i18n/common'
+import { useTexts } from '../../i18n/messages'
+import { CallTexts } from './CallTexts'
+import { messages } from './messages'
+import { Verdict } from './Verdict'
+
+interface Walk {
+  next: () => void
+  previous: () => void
+}
+
+/** One cell: what was asked, what came back, how it was judged. Bodies are read only now. */
+export function OutcomePane({ run, cell, walk, onClose, active }: { run: Run; cell: number; walk: Walk; onClose: () => void; active: boolean }) {
+  const t = useTexts(messages)
+  const words = useTexts(common)
+  const outcome = useQuery({
+    queryKey: ['outcome', run.id, cell],
+    queryFn: async ({ signal }) => (await get('/runs/{run_id}/results', { path: { run_id: run.id }, query: { cell }, signal })).results,
+    refetchInterval: (query) => (active && query.state.data?.length === 0 ? ACTIVE_MS : false),
+  })
+  const found = outcome.data?.[0]
+  return (
+    <DetailPane
+      title={found ? `${found.case_id} · ${found.target_id}` : `#${cell}`}
+      onClose={onClose}
+      actions={
+        <>
+          <Button size="compact-sm" variant="default" onClick={walk.previous}>
+            {t('previous')}
+          </Button>
+          <Button size="compact-sm" variant="default" onClick={walk.next}>
+            {t('next')}
+          </Button>
+          <CopyButton text={location.href} label={words('copyLink')} />
+        </>
+      }
+    >
+      <Loaded query={outcome} what={t('whatQuestion')}>
+        {(rows) => (rows[0] ? <OutcomeView run={run} outcome={rows[0]} /> : <Empty title={t('noRows')} />)}
+      </Loaded>
+    </DetailPane>
+  )
+}
+
+function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
+  const t = useTexts(messages)
+  const question = useQuery({
+    queryKey: ['question', run.id, outcome.case_id],
+    queryFn: ({ signal }) => get('/runs/{run_id}/question', { path: { run_id: run.id }, query: { case_id: outcome.case_id }, signal }),
+    staleTime: Infinity,
+  })
+  const calls = useQuery({
+    queryKey: ['calls-of-cell', run.id, outcome.case_id, outcome.target_id],
+    queryFn: ({ signal }) => get('/runs/{run_id}/calls', { path: { run_id: run.id }, query: { case_id: outcome.case_id, target_id: outcome.target_id }, signal }),
+  })
+  const chosen = typeof outcome.answer === 'string' ? outcome.answer : undefined
+  return (
+    <>
+      <Tiles>
+        <Tile label={t('verdict')} note={outcome.reason}>
+          <Verdict correct={outcome.correct} status={outcome.status} />
+        </Tile>
+        <Tile label={t('score')}>
+          <Value>{decimal(outcome.score, 3)}</Value>
+        </Tile>
+        <Tile label={t('cost')}>
+          <Value>{usd(outcome.cost_usd)}</Value>
+        </Tile>
+        <Tile label={t('latencyOne')}>
+          <Value why={t('timeNote')}>{duration(outcome.subject_latency_s)}</Value>
+        </Tile>
+      </Tiles>
+      {outcome.error && <p className="plain bad">{outcome.error}</p>}
+      <Loaded query={question} what={t('whatQuestion')}>
+        {(asked) => <Question question={asked} chosen={chosen} />}
+      </Loaded>
+      <h3>{t('extracted')}</h3>
+      <Extracted answer={outcome.answer} />
+      <Loaded query={calls} what={t('whatCalls')}>
+        {(page) => <AnswersOf run={run} calls={page.calls} />}
+      </Loaded>
+      <Others run={run} outcome={outcome} />
+      <JsonBlock title={t('graderDetails')} value={outcome.details} />
+    </>
+  )
+}
+
+function Extracted({ answer }: { answer: unknown }) {
+  const t = useTexts(messages)
+  const grids = gridsIn(answer)
+  if (grids) {
+    return (
+      <div className="grid-pair">
+        {grids.map((grid, index) => (
+          <GridView key={index} grid={grid} title={`${t('extracted')} ${index + 1}`} />
+        ))}
+      </div>
+    )
+  }
+  if (answer === null || answer === undefined || answer === '') return <p className="note">{t('nothingExtracted')}</p>
+  return <PlainText label={t('extracted')}>{typeof answer === 'string' ? answer : stringifyExact(answer, 2)}</PlainText>
+}
+
+function AnswersOf({ run, calls }: { run: Run; calls: CallRow[] }) {
+  const t = useTexts(messages)
+  const last = calls.filter((call) => call.role === 'subject').at(-1)
+  return (
+    <>
+      {last && <CallTexts runId={run.id} callId={last.id} />}
+      <h3>{t('callsOfCell')}</h3>
+      <ul className="plain-list">
+        {calls.map((call) => (
+          <li key={call.id}>
+            <Link to="/runs/$runId/calls" params={{ runId: run.id }} search={{ call: call.id, case: call.case_id, target: call.target_id }}>
+              {t('callsOfCell')} {call.ordinal + 1} · {call.role} · {call.selected_model ?? call.model ?? call.target_id}
+            </Link>{' '}
+            <span className="soft">
+              <Value>{usd(call.cost_usd)}</Value> · <Value why={t('timeNote')}>{duration(call.latency_s)}</Value>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+/** The same case on the run's other targets. */
+function Others({ run, outcome }: { run: Run; outcome: Outcome }) {
+  const t = useTexts(messages)
+  const others = useQuery({
+    queryKey: ['same-case', run.id, outcome.case_id],
+    queryFn: ({ signal }) => get('/runs/{run_id}/results', { path: { run_id: run.id }, query: { q: outcome.case_id.slice(0, 200) }, signal }),
+    enabled: run.manifest.targets.length > 1,
+  })
+  const rows = (others.data?.results ?? []).filter((row) => row.case_id === outcome.case_id && row.cell !== outcome.cell)
+  if (rows.length === 0) return null
+  return (
+    <>
+      <h3>{t('others')}</h3>
+      <div className="scroll">
+        <table className="table" aria-label={t('others')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('target')}</th>
+              <th scope="col">{t('verdict')}</th>
+              <th scope="col">{t('model')}</th>
+              <th scope="col" className="num">
+                {t('cost')}
+              </th>
+              <th scope="col" className="num">
+                {t('latencyOne')}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.cell}>
+                <th scope="row">
+                  <Link from="/runs/$runId/questions" to="/runs/$runId/questions" params={{ runId: run.id }} search={(old) => ({ ...old, cell: row.cell, at: undefined })}>
+                    {row.target_id}
+                  </Link>
+                </th>
+                <td>
+                  <Verdict correct={row.correct} status={row.status} />
+                </td>
+                <td>
+                  <Value>{row.model}</Value>
+                </td>
+                <td className="num">
+                  <Value>{usd(row.cost_usd)}</Value>
+                </td>
+                <td className="num">
+                  <Value why={t('timeNote')}>{duration(row.subject_latency_s)}</Value>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p className="note">{t('rows', { n: count(rows.length) ?? '' })}</p>
+    </>
+  )
+}

@@ -1,0 +1,343 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { reportQuery, runQuery } from '../../api/queries'
+import type { Metrics, Report } from '../../api/types'
+import { Loaded } from '../../components/Notices'
+import { Section } from '../../components/Page'
+import { Value } from '../../components/Value'
+import { count, decimal, percent, usd } from '../../format/numbers'
+import { duration } from '../../format/time'
+import { useTexts, type Translate } from '../../i18n/messages'
+import { Interval } from './Interval'
+import { messages } from './messages'
+import { Routing } from './Routing'
+
+/** What the report says: targets, benchmarks, routing, failures, outputs, continuity. */
+export function ResultsTab() {
+  const t = useTexts(messages)
+  const { runId } = useParams({ from: '/runs/$runId' })
+  const run = useQuery(runQuery(runId))
+  const report = useQuery(reportQuery(runId, run.data?.updated_at ?? null))
+  return (
+    <Loaded query={report} what={t('whatReport')}>
+      {(found) => <ReportView report={found} runId={runId} />}
+    </Loaded>
+  )
+}
+
+function ReportView({ report, runId }: { report: Report; runId: string }) {
+  const t = useTexts(messages)
+  const targets = report.summary?.targets ?? []
+  const preview = report.mode === 'preview'
+  return (
+    <>
+      {preview && <p className="note">{t('previewOnly')}</p>}
+      <Section title={t('comparison')} note={preview ? undefined : t('comparisonNote')}>
+        <TargetTable rows={targets} preview={preview} />
+      </Section>
+      {!preview && (
+        <Section title={t('benchmarkResults')}>
+          <BenchmarkTable rows={report.benchmarks} runId={runId} />
+        </Section>
+      )}
+      <div className="columns">
+        <Routing targets={targets} runId={runId} />
+        <Triage targets={targets} runId={runId} />
+      </div>
+      <div className="columns">
+        <Outputs targets={targets} />
+        <Continuity targets={targets} />
+      </div>
+      {report.limitations.length > 0 && (
+        <Section title={t('limitations')}>
+          <ul className="sentences">
+            {report.limitations.map((sentence) => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  )
+}
+
+function unknownCost(t: Translate<typeof messages.en>, row: Metrics): string {
+  return t('costWhy', { known: usd(row.known_cost_usd) ?? '' })
+}
+
+function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
+  const t = useTexts(messages)
+  return (
+    <div className="scroll">
+      <table className="table" aria-label={t('comparison')}>
+        <thead>
+          <tr>
+            <th scope="col">{t('target')}</th>
+            {!preview && (
+              <>
+                <th scope="col" className="num">
+                  {t('macro')}
+                </th>
+                <th scope="col">{t('accuracy')}</th>
+                <th scope="col" className="num">
+                  {t('correct')}
+                </th>
+              </>
+            )}
+            <th scope="col" className="num">
+              {t('failures')}
+            </th>
+            <th scope="col" className="num">
+              {t('observed')}
+            </th>
+            <th scope="col" className="num">
+              {t('neutral')}
+            </th>
+            <th scope="col" className="num">
+              {t('latency')}
+            </th>
+            <th scope="col" className="num">
+              {t('ttft')}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id}>
+              <th scope="row">{row.id}</th>
+              {!preview && (
+                <>
+                  <td className="num">
+                    <Value>{percent(row.macro_accuracy)}</Value>
+                  </td>
+                  <td>
+                    <Interval value={row.accuracy} ends={row.accuracy_ci95} />
+                  </td>
+                  <td className="num">
+                    <Value>{row.correct === null ? null : `${count(row.correct)} / ${count(row.total)}`}</Value>
+                  </td>
+                </>
+              )}
+              <td className="num">{count(row.failed)}</td>
+              <td className="num">
+                <Value why={unknownCost(t, row)}>{usd(row.cost_usd)}</Value>
+              </td>
+              <td className="num">
+                <Value why={unknownCost(t, row)}>{usd(row.cache_neutral_cost_usd)}</Value>
+              </td>
+              <td className="num">
+                <Value why={t('timeNote')}>{pair(duration(row.latency_p50_s), duration(row.latency_p95_s))}</Value>
+              </td>
+              <td className="num">
+                <Value why={t('timeNote')}>{duration(row.ttft_p50_s)}</Value>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function pair(one: string | null, other: string | null): string | null {
+  return one === null || other === null ? null : `${one} / ${other}`
+}
+
+function BenchmarkTable({ rows, runId }: { rows: Metrics[]; runId: string }) {
+  const t = useTexts(messages)
+  return (
+    <div className="scroll">
+      <table className="table" aria-label={t('benchmarkResults')}>
+        <thead>
+          <tr>
+            <th scope="col">{t('benchmark')}</th>
+            <th scope="col">{t('target')}</th>
+            <th scope="col">{t('accuracy')}</th>
+            <th scope="col">{t('interval')}</th>
+            <th scope="col" className="num">
+              {t('correct')}
+            </th>
+            <th scope="col" className="num">
+              {t('failures')}
+            </th>
+            <th scope="col" className="num">
+              {t('observed')}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={`${row.benchmark} ${row.target_id}`}>
+              <th scope="row">
+                <Link to="/runs/$runId/questions" params={{ runId }} search={{ benchmark: row.benchmark ?? undefined, target: row.target_id ?? undefined }}>
+                  {row.benchmark}
+                </Link>
+              </th>
+              <td>{row.target_id}</td>
+              <td>
+                <Interval value={row.accuracy} ends={row.accuracy_ci95} />
+              </td>
+              <td className="figure">
+                <Value>{row.accuracy_ci95 && `${percent(row.accuracy_ci95[0])} – ${percent(row.accuracy_ci95[1])}`}</Value>
+              </td>
+              <td className="num">
+                <Value>{row.correct === null ? null : `${count(row.correct)} / ${count(row.total)}`}</Value>
+              </td>
+              <td className="num">{count(row.failed)}</td>
+              <td className="num">
+                <Value why={unknownCost(t, row)}>{usd(row.cost_usd)}</Value>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Triage({ targets, runId }: { targets: Metrics[]; runId: string }) {
+  const t = useTexts(messages)
+  const rows = targets.flatMap((target) => Object.entries(target.failure_reasons).map(([reason, n]) => ({ target: target.id, reason, n })))
+  rows.sort((one, other) => other.n - one.n)
+  return (
+    <Section title={t('triage')}>
+      {rows.length === 0 ? (
+        <p className="note">{t('triageNone')}</p>
+      ) : (
+        <table className="table" aria-label={t('triage')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('reason')}</th>
+              <th scope="col">{t('target')}</th>
+              <th scope="col" className="num">
+                {t('failures')}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ target, reason, n }) => (
+              <tr key={`${target} ${reason}`}>
+                <th scope="row" className="mono">
+                  {reason}
+                </th>
+                <td>{target}</td>
+                <td className="num">
+                  <Link to="/runs/$runId/questions" params={{ runId }} search={{ target, reason }} aria-label={t('triageShow', { n })}>
+                    {count(n)}
+                  </Link>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Section>
+  )
+}
+
+function Outputs({ targets }: { targets: Metrics[] }) {
+  const t = useTexts(messages)
+  const rate = (part: number, of: number) => (of === 0 ? null : `${count(part)} / ${count(of)} (${percent(part / of)})`)
+  return (
+    <Section title={t('diagnostics')}>
+      <div className="scroll">
+        <table className="table" aria-label={t('diagnostics')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('target')}</th>
+              <th scope="col">{t('outputLimit')}</th>
+              <th scope="col">{t('formatFailed')}</th>
+              <th scope="col">{t('finishReasons')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {targets.map(({ id, output_diagnostics: found }) => (
+              <tr key={id}>
+                <th scope="row">{id}</th>
+                <td>
+                  <Value why={t('notAssessed')}>{found && rate(found.output_limit_cases, found.result_cases)}</Value>
+                </td>
+                <td>
+                  <Value why={t('notAssessed')}>{found?.strict_format && rate(found.strict_format.failed_cases, found.strict_format.checked_cases)}</Value>
+                </td>
+                <td>
+                  {Object.entries(found?.subject_calls?.finish_reasons ?? {}).map(([reason, n]) => (
+                    <span key={reason} className="block">
+                      {reason}: {count(n)}
+                    </span>
+                  ))}
+                  {(found?.subject_calls?.unknown_finish_reason ?? 0) > 0 && (
+                    <span className="block soft">
+                      {t('unknownFinish')}: {count(found?.subject_calls?.unknown_finish_reason)}
+                    </span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  )
+}
+
+function Continuity({ targets }: { targets: Metrics[] }) {
+  const t = useTexts(messages)
+  return (
+    <Section title={t('continuity')} note={t('continuityNote')}>
+      <div className="scroll">
+        <table className="table" aria-label={t('continuity')}>
+          <thead>
+            <tr>
+              <th scope="col">{t('target')}</th>
+              <th scope="col" className="num">
+                {t('multiTasks')}
+              </th>
+              <th scope="col" className="num">
+                {t('switched')}
+              </th>
+              <th scope="col" className="num">
+                {t('switchedAccuracy')}
+              </th>
+              <th scope="col" className="num">
+                {t('switches')}
+              </th>
+              <th scope="col" className="num">
+                {t('cacheRate')}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {targets.map(({ id, continuity, cache_read: cache }) => {
+              const several = continuity ? continuity.multi_inference_tasks + continuity.multi_request_tasks : null
+              const both = continuity && [percent(continuity.switched_accuracy), percent(continuity.unswitched_accuracy)]
+              return (
+                <tr key={id}>
+                  <th scope="row">{id}</th>
+                  <td className="num">
+                    <Value>{count(several)}</Value>
+                  </td>
+                  <td className="num">
+                    <Value>{count(continuity?.switched_tasks)}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={t('noMulti')}>{both && (both[0] ?? both[1]) !== null ? `${both[0] ?? '—'} / ${both[1] ?? '—'}` : null}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={t('noMulti')}>{decimal(continuity?.mean_switches_per_task)}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={t('cacheWhy', { n: count(cache?.unreported_calls) ?? '' })}>{percent(cache?.cache_read_rate)}</Value>
+                    {cache && cache.unreported_calls > 0 && cache.reported_calls > 0 && (
+                      <span className="note block">{t('cacheWhy', { n: count(cache.unreported_calls) ?? '' })}</span>
+                    )}
+                  </td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  )
+}

@@ -1,0 +1,36 @@
+import { defineMessages } from '../../../i18n/messages'
+
+export const messages = defineMessages(
+  {
+    title: 'Decision flow',
+    note: 'Every planned question, from its category over the decision and the model that answered to how it ended. A band opens its questions.',
+    what: 'The decision flow',
+    target: 'Target',
+    all: 'All targets',
+    measure: 'Widths',
+    questions: 'Questions',
+    dollars: 'Dollars',
+    unknownCosts: '{n} {n|call has|calls have} an unknown cost and {n|is|are} in no width.',
+    nothingPaid: 'No cost is known, so there are no widths in dollars.',
+    table: 'The same as a table',
+    cost: 'Known cost',
+    category: 'Category',
+    shown: 'The {shown} largest of {all} ways are shown.',
+  },
+  {
+    title: '决策流向',
+    note: '每道计划题目：从类别经决策与作答模型到其结果。点击色带查看对应题目。',
+    what: '决策流向',
+    target: '目标',
+    all: '全部目标',
+    measure: '宽度',
+    questions: '题数',
+    dollars: '美元',
+    unknownCosts: '{n} 次调用的成本未知，未计入宽度。',
+    nothingPaid: '没有已知成本，无法按美元显示宽度。',
+    table: '以表格显示',
+    cost: '已知成本',
+    category: '类别',
+    shown: '显示 {all} 条路径中最大的 {shown} 条。',
+  },
+)

@@ -1,0 +1,32 @@
+"""The route that counts where a run's questions went."""
+
+from __future__ import annotations
+
+from srbench.v1 import routing_flow_pb2
+from srbench_kit import views
+
+from srbench_gateway.params import Param
+from srbench_gateway.routes import Ask, Object, Route
+from srbench_gateway.run_routes import REPORT_TIMEOUT_S
+from srbench_gateway.schema import ref
+
+
+async def routing(ask: Ask) -> Object:
+    run_id = await ask.visible_run()
+    request = routing_flow_pb2.GetRoutingFlowRequest(run_id=run_id, target_id=ask.text("target_id"))
+    found = await ask.accounting(ask.facts.GetRoutingFlow, request, REPORT_TIMEOUT_S)
+    shown = views.plain(found)
+    shown["rows"] = [views.plain(row) for row in found.rows]
+    return shown
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/runs/{run_id}/routing",
+        about="Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome.",
+        answer=routing,
+        params=(Param("target_id", "text", "Only this target."),),
+        shows=ref(routing_flow_pb2.RoutingFlow),
+    ),
+]
