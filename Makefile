@@ -2,7 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STUBS := -I proto --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc
-.PHONY: help install dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
+.PHONY: help install dashboard dashboard-test browser-test api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,8 +46,14 @@ check: install proto-check api-types-check ## Lint, types, stubs, protos
 	$(VENV)/bin/mypy services gateway cli
 	$(VENV)/bin/buf lint
 
-test: dashboard ## Every test
+test: dashboard dashboard-test ## Every test; those of the Dashboard need Debian's chromium
 	$(VENV)/bin/pytest -q
+
+dashboard-test: dashboard ## The Dashboard's own unit tests
+	$(PY) gateway/tools/build_dashboard.py --test
+
+browser-test: dashboard ## Only the tests that drive a browser; screenshots go to build/screenshots
+	$(VENV)/bin/pytest -q -m browser
 
 e2e: dashboard ## Only the tests that start real processes
 	$(VENV)/bin/pytest -q -m e2e
