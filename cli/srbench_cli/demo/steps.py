@@ -80,8 +80,9 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
         show_demo_report(session, report)
         say(f"wrote the report to {output}")
         if keep:
-            say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
+            say(f"the stack stays; look around with `{session.program} --store {workspace.store} show {ended.id}`,")
             say(f"and end it with `{session.program} --store {workspace.store} stop`")
+            say(f"the Dashboard is at {url}/runs/{ended.id}")
         session.close()
     return incompleteness(ended, report)
 
