@@ -2,7 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STUBS := -I proto --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc
-.PHONY: help install test-browser test-sandbox dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
+.PHONY: help install dashboard-test test-browser test-sandbox dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ check: install proto-check api-types-check ## Lint, types, stubs, protos
 
 test: install ## Every test that needs nothing of the machine but Python
 	$(VENV)/bin/pytest -q tests/unit tests/contract tests/e2e --ignore tests/e2e/judged
+
+dashboard-test: dashboard ## The Dashboard's own unit tests
+	$(PY) gateway/tools/build_dashboard.py --test
 
 test-browser: dashboard ## The Dashboard in Debian's chromium
 	$(VENV)/bin/pytest -q tests/browser
