@@ -43,13 +43,6 @@ def manifest(cases: int, targets: list[dict[str, Json]], **limits: Json) -> dict
     return {"version": "sr-bench-1.0", "name": "test", "cases": given, "targets": wanted, "limits": bounds}
 
 
-def start(processes: Processes, document: dict[str, Json], key: str = "key") -> str:
-    """Starts a run and gives its id."""
-    with processes.planner() as stub:
-        request = planner.CreateRunRequest(manifest=to_value(document), idempotency_key=key)
-        return str(stub.CreateRun(request, timeout=60).id)
-
-
 def patient(method: Callable[..., T], request: Any) -> T:
     """The answer to a read, asked again while its service is being started again: a kill may cut the very call."""
     deadline = time.monotonic() + 60
@@ -60,6 +53,14 @@ def patient(method: Callable[..., T], request: Any) -> T:
             if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+
+
+def start(processes: Processes, document: dict[str, Json], key: str = "key") -> str:
+    """Starts a run and gives its id."""
+    with processes.planner() as stub:
+        request = planner.CreateRunRequest(manifest=to_value(document), idempotency_key=key)
+        # Safe to ask again: the key names the run.
+        return str(patient(stub.CreateRun, request).id)
 
 
 def finish(processes: Processes, run_id: str, timeout_s: float = 90) -> planner.Run:
