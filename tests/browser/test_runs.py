@@ -30,7 +30,7 @@ def test_a_run_of_the_command_line_is_found_with_its_planned_denominator(stack: 
     found = row(page, run_id)
     expect(found).to_be_visible(timeout=20_000)
     expect(found).to_contain_text("24 of 24")
-    expect(found).to_contain_text("12 failed")
+    expect(found).to_contain_text("3 failed")
     expect(found).to_contain_text("compact")
     expect(found).to_contain_text("Single")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit.values import Json, to_value
@@ -12,6 +14,7 @@ from srbench_kit.values import Json, to_value
 from tests.e2e.processes import Processes
 
 PRICE: dict[str, Json] = {"input": 1, "cached_input": 0.1, "cache_write": 1, "output": 2}
+T = TypeVar("T")
 TERMINAL = ("completed", "failed", "cancelled", "interrupted")
 
 
@@ -40,11 +43,24 @@ def manifest(cases: int, targets: list[dict[str, Json]], **limits: Json) -> dict
     return {"version": "sr-bench-1.0", "name": "test", "cases": given, "targets": wanted, "limits": bounds}
 
 
+def patient(method: Callable[..., T], request: Any) -> T:
+    """The answer to a read, asked again while its service is being started again: a kill may cut the very call."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return method(request, timeout=60)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def start(processes: Processes, document: dict[str, Json], key: str = "key") -> str:
     """Starts a run and gives its id."""
     with processes.planner() as stub:
         request = planner.CreateRunRequest(manifest=to_value(document), idempotency_key=key)
-        return str(stub.CreateRun(request, timeout=60).id)
+        # Safe to ask again: the key names the run.
+        return str(patient(stub.CreateRun, request).id)
 
 
 def finish(processes: Processes, run_id: str, timeout_s: float = 90) -> planner.Run:
@@ -52,7 +68,7 @@ def finish(processes: Processes, run_id: str, timeout_s: float = 90) -> planner.
     deadline = time.monotonic() + timeout_s
     with processes.planner() as stub:
         while True:
-            run = stub.GetRun(planner.GetRunRequest(id=run_id, summary=True), timeout=60)
+            run = patient(stub.GetRun, planner.GetRunRequest(id=run_id, summary=True))
             if run.status in TERMINAL:
                 return run
             if time.monotonic() > deadline:
@@ -64,27 +80,27 @@ def finish(processes: Processes, run_id: str, timeout_s: float = 90) -> planner.
 def cells(processes: Processes, run_id: str) -> list[Any]:
     """All cells of a run."""
     with processes.planner() as stub:
-        return list(stub.ListCells(planner.ListCellsRequest(run_id=run_id, page_size=1000), timeout=60).cells)
+        return list(patient(stub.ListCells, planner.ListCellsRequest(run_id=run_id, page_size=1000)).cells)
 
 
 def calls(processes: Processes, run_id: str, *, active: bool = False) -> list[Any]:
     """The calls of a run."""
     with processes.accounting() as stub:
         request = accounting.ListCallsRequest(run_id=run_id, page_size=500, active=active)
-        return list(stub.ListCalls(request, timeout=60).calls)
+        return list(patient(stub.ListCalls, request).calls)
 
 
 def outcomes(processes: Processes, run_id: str) -> list[Any]:
     """The outcomes of a run."""
     with processes.accounting() as stub:
         request = accounting.ListOutcomesRequest(run_id=run_id, page_size=500)
-        return list(stub.ListOutcomes(request, timeout=60).results)
+        return list(patient(stub.ListOutcomes, request).results)
 
 
 def spend(processes: Processes, run_id: str) -> Any:
     """The run's money."""
     with processes.accounting() as stub:
-        return stub.GetSpend(accounting.GetSpendRequest(run_id=run_id), timeout=60)
+        return patient(stub.GetSpend, accounting.GetSpendRequest(run_id=run_id))
 
 
 def report(processes: Processes, run_id: str) -> Any:

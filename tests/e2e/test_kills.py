@@ -117,7 +117,7 @@ def test_a_kill_at_any_step_sends_nothing_twice_and_loses_nothing(
 ) -> None:
     with (
         upstream(tmp_path, {"models": MODELS}) as endpoint,
-        running(tmp_path / "store", env={"SR_BENCH_LEASE_S": "3"}, crash={service: point}) as processes,
+        running(tmp_path / "store", env={"SR_BENCH_LEASE_S": "20"}, crash={service: point}) as processes,
     ):
         targets = [target(name, endpoint.base_url) for name in NAMES]
         run_id = start(processes, manifest(CASES, targets, concurrency=4))

@@ -86,8 +86,9 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
             improved = improve(session, ended, workspace.work, say)
             say(f"the loop's runs are {improved.baseline.id} before the change and {improved.candidate.id} after it")
         if keep:
-            say(f"the stack stays at {url}; look around with `{session.program} --store {workspace.store} show {ended.id}`")
+            say(f"the stack stays; look around with `{session.program} --store {workspace.store} show {ended.id}`,")
             say(f"and end it with `{session.program} --store {workspace.store} stop`")
+            say(f"the Dashboard is at {url}/runs/{ended.id}")
         session.close()
     return fault
 

@@ -20,10 +20,10 @@ def plain(table: Any) -> dict[str, list[Any]]:
     for name in table.__slots__:
         column = getattr(table, name)
         if column is None:
-            continue
-        if isinstance(column, Labels):
+            found[name] = []
+        elif isinstance(column, Labels):
             found[name] = [column.vocabulary[code] if code >= 0 else None for code in column.codes]
-        elif column is not None:
+        else:
             found[name] = np.nan_to_num(column, nan=-7.0).tolist()
     return found
 

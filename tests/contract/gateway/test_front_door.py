@@ -33,7 +33,7 @@ def methods(service: Any) -> dict[str, Any]:
 
 INSIDE = {
     *("StreamReferences", "StreamSealedCases", "StreamHiddenTests"),
-    *("RecordFacts", "FenceCells", "HaltRun", "StreamCellLedgers"),
+    *("RecordFacts", "FenceCells", "HaltRun", "StreamCellLedgers", "RecordReplay"),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from srbench_kit import auth, wire
 from srbench_kit.errors import Unreachable
 from srbench_kit.serving import Server
 from srbench_kit.values import from_value, to_value
+from srbench_planner.grader_client import GraderClient
+from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.loop_servicer import LoopServicer
+from srbench_planner.ports import Benchmarks
 from srbench_planner.replays import request_digests
 from srbench_planner.servicer import PlanServicer
 
@@ -102,12 +106,18 @@ class Loop:
 
 
 @pytest.fixture
-async def loop(planner: Any) -> AsyncIterator[Loop]:
+async def loop(planner: Any, tmp_path: Path) -> AsyncIterator[Loop]:
     server = Server("127.0.0.1:0")
 
     class Both(PlanServicer, LoopServicer):
         def __init__(self, service: Any) -> None:
-            PlanServicer.__init__(self, service.registry, service.freezer, service.plans, service.runs, service.scheduler)
+            PlanServicer.__init__(
+                self,
+                *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
+                benchmarks=Benchmarks(specs={}, built_in=frozenset()),
+                hidden=HiddenParts(tmp_path),
+                grader=GraderClient(""),
+            )
             LoopServicer.__init__(self, service.loop)
 
     server.add(

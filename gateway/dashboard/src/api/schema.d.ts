@@ -601,42 +601,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/sr-bench/v1/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Says who is signed in and what they may do. Answers without a token. */
-        get: operations["session"];
-        put?: never;
-        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
-        post: operations["sign_in"];
-        /** Signs a browser out. */
-        delete: operations["sign_out"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/sr-bench/v1/runs/{run_id}/routing": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
-        get: operations["routing"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/sr-bench/v1/runs/{run_id}/recover-plan": {
         parameters: {
             query?: never;
@@ -699,6 +663,181 @@ export interface paths {
         put?: never;
         /** Records what an operator learned of a call whose cost is unknown. Nothing is overwritten. */
         post: operations["settle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/replays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a run of saved single answers that a preview selects. No model is called. */
+        post: operations["create_replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/replay-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists baselines that have a fitting preview or, for one baseline, the previews that fit it. */
+        get: operations["replay_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/candidate-plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Freezes a plan that asks registered routers exactly what a baseline asked its targets. */
+        post: operations["candidate_plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/experiments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists experiments, newest first. */
+        get: operations["experiments"];
+        put?: never;
+        /** Creates an experiment; the same key with the same name gives the one that exists. */
+        post: operations["create_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/experiments/{experiment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives one experiment. */
+        get: operations["experiment"];
+        put?: never;
+        post?: never;
+        /** Deletes an experiment and keeps its runs; refused while one of them has not ended. */
+        delete: operations["delete_experiment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/experiments/{experiment_id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the runs of an experiment, newest link first. */
+        get: operations["experiment_runs"];
+        put?: never;
+        /** Links a run to an experiment. The same link again changes nothing. */
+        post: operations["attach_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says, for every router of a run, whether its recipe was captured. */
+        get: operations["recipes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/recipes/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Downloads the recipe of one router of a run; 404 when it was not captured. */
+        get: operations["recipe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says who is signed in and what they may do. Answers without a token. */
+        get: operations["session"];
+        put?: never;
+        /** Signs a browser in: sets an HttpOnly, SameSite=Strict cookie for whoever shows the token. */
+        post: operations["sign_in"];
+        /** Signs a browser out. */
+        delete: operations["sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/routing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts a run's planned cells by target, benchmark, stratum, decision, model and outcome. */
+        get: operations["routing"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -799,7 +938,7 @@ export interface components {
              * @description How it stands.
              * @enum {string|null}
              */
-            status: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted" | null;
+            status: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted" | "replayed" | null;
             /** @description Stable reason when it did not complete. */
             reason: string | null;
             /** @description A sentence for people about the reason. */
@@ -870,6 +1009,10 @@ export interface components {
             tool_calls: unknown;
             /** @description Position in the order of dispatch. */
             sequence: number;
+            /** @description The run whose call this is a copy of; empty for a call that was made. */
+            source_run_id: string | null;
+            /** @description The call that this is a copy of; empty for a call that was made. */
+            source_call_id: string | null;
             /** @description What an operator settled of it; absent when nobody did. The receipt's own fields stay as they came. */
             settlement: components["schemas"]["CallSettlement"] | null;
         };
@@ -939,7 +1082,7 @@ export interface components {
              * @description How it stands.
              * @enum {string|null}
              */
-            status: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted" | null;
+            status: "sent" | "completed" | "failed" | "cancelled" | "sent_unknown" | "not_accepted" | "replayed" | null;
             /** @description Stable reason when it did not complete. */
             reason: string | null;
             /** @description A sentence for people about the reason. */
@@ -1000,6 +1143,10 @@ export interface components {
             request_sha256: string;
             /** @description Position in the order of dispatch. */
             sequence: number;
+            /** @description The run whose call this is a copy of; empty for a call that was made. */
+            source_run_id: string | null;
+            /** @description The call that this is a copy of; empty for a call that was made. */
+            source_call_id: string | null;
             /** @description What an operator settled of it; absent when nobody did. The receipt's own fields stay as they came. */
             settlement: components["schemas"]["CallSettlement"] | null;
         };
@@ -1477,6 +1624,17 @@ export interface components {
             /** @description Version of the code that made cases of rows. */
             normalizer: string;
         };
+        /** @description What a deletion left behind. */
+        DeletedExperiment: {
+            /** @description The experiment. */
+            id: string;
+            /** @description Its name. */
+            name: string;
+            /** @description Runs that were linked; all of them are kept. */
+            run_count: number;
+            /** @description When it was deleted. */
+            delete_at: number | null;
+        };
         /** @description One thing that stands in the way of a comparison. */
         Difference: {
             /** @description Stable reason. */
@@ -1514,6 +1672,7 @@ export interface components {
             error_id?: string;
             dispatch_started?: boolean;
             model_requests?: number;
+            reasons?: Record<string, unknown>[];
         };
         /** @description A cell that cannot be tried again. */
         ExcludedCell: {
@@ -1523,6 +1682,40 @@ export interface components {
             target_id: string;
             /** @description Why: `completed_evidence_is_preserved`, `already_claimed_by_child_attempt`, `ambiguous_dispatch_requires_reconciliation`, `ambiguous_saved_result_requires_reconciliation`, `already_dispatched_requires_explicit_new_attempt`, `never_dispatched_use_undispatched_mode` or `unfinished_or_unknown_accounting_requires_reconciliation`. */
             reason: string;
+        };
+        /** @description A question that several runs answer together. Runs are linked to it, never changed by it. */
+        Experiment: {
+            /** @description Its id, `exp-` and 32 hex digits. */
+            id: string;
+            /** @description Who created it. */
+            owner: string;
+            /** @description What people call it, 1 to 160 characters. */
+            name: string;
+            /** @description Linked runs. */
+            run_count: number;
+            /** @description When it was created. */
+            created_at: number | null;
+            /** @description When a run was last linked. */
+            updated_at: number | null;
+        };
+        /** @description The part of one run in an experiment. */
+        ExperimentLink: {
+            /** @description The experiment. */
+            experiment_id: string;
+            /** @description `baseline`, `initial`, `candidate`, `validation`, `smoke`, `preview`, `estimate` or `recovery`. */
+            role: string;
+            /** @description What the run was to show; empty when nobody said. */
+            hypothesis: string | null;
+        };
+        /** @description A run's part in an experiment, with the run. */
+        ExperimentMember: {
+            run: components["schemas"]["RunRow"];
+            /** @description Its role. */
+            role: string;
+            hypothesis: string | null;
+            /** @description When it was linked. */
+            created_at: number | null;
+            run_id: string;
         };
         /** @description What an export was made from. */
         Export: {
@@ -1859,6 +2052,38 @@ export interface components {
             };
             /** @description Upper bound of the spend: known cost plus what stays reserved, in picodollars. */
             spend_upper_usd: number | null;
+            /** @description Previewed cells by the router's selection status; only in a preview. */
+            selection_statuses: {
+                [key: string]: number;
+            };
+            /** @description Previewed cells by the router's selection reason; only in a preview. */
+            selection_reasons: {
+                [key: string]: number;
+            };
+            /** @description The field of the same name without `estimated_`, from saved answers put together; only in a replay, as all that follow. */
+            estimated_correct: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_accuracy: number | null;
+            /** @description See `estimated_correct`; covers the choice of cases alone. */
+            estimated_accuracy_ci95: number[] | null;
+            /** @description See `estimated_correct`; only in rows by target. */
+            estimated_macro_accuracy: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_cost_usd: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_cache_neutral_cost_usd: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_evaluation_cost_usd: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_tokens: components["schemas"]["TokenUsage"] | null;
+            /** @description See `estimated_correct`. */
+            estimated_latency_p50_s: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_latency_p95_s: number | null;
+            /** @description See `estimated_correct`. */
+            estimated_ttft_p50_s: number | null;
+            /** @description Saved calls that stand in for requests; only in a replay. */
+            replayed_call_count: number | null;
         };
         /** @description One physical model call inside a router's receipt. */
         ModelUsage: {
@@ -2366,6 +2591,8 @@ export interface components {
             idempotency_key: string;
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
+            /** @description Its parts in experiments; only in `GetRun`, `ListRuns` and `ListExperimentRuns`. */
+            experiment_roles: components["schemas"]["ExperimentLink"][];
             /** @description The run whose cells this one tries again; empty unless it is a recovery. */
             parent_run_id: string | null;
             /** @description The runs that try cells of this one again, oldest first; empty in lists. */
@@ -2410,6 +2637,8 @@ export interface components {
             idempotency_key: string;
             /** @description Program, versions and machine, captured at the start. */
             provenance: unknown;
+            /** @description Its parts in experiments; only in `GetRun`, `ListRuns` and `ListExperimentRuns`. */
+            experiment_roles: components["schemas"]["ExperimentLink"][];
             /** @description The run whose cells this one tries again; empty unless it is a recovery. */
             parent_run_id: string | null;
             /** @description The runs that try cells of this one again, oldest first; empty in lists. */
@@ -3988,157 +4217,6 @@ export interface operations {
             };
         };
     };
-    session: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    sign_in: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    token: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    sign_out: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        signed_in: boolean;
-                        needs_token: boolean;
-                        actor: string | null;
-                        /** @enum {unknown} */
-                        role: "local" | "admin" | "write" | "read" | null;
-                        can_write: boolean;
-                        csrf_token: string | null;
-                    };
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    routing: {
-        parameters: {
-            query?: {
-                /** @description Only this target. */
-                target_id?: string;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RoutingFlow"];
-                };
-            };
-            /** @description The request failed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
     recover_plan: {
         parameters: {
             query?: never;
@@ -4285,6 +4363,586 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Call"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    create_replay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A completed live run that holds the saved answers of single models. */
+                    baseline_run_id: string;
+                    /** @description A completed preview of the same cases. */
+                    preview_run_id: string;
+                    /** @description 1 to 200 characters; required. */
+                    idempotency_key?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    replay_options: {
+        parameters: {
+            query?: {
+                /** @description List the previews that fit this run. */
+                baseline_run_id?: string;
+                /** @description `next_cursor` of the page before. */
+                after?: string;
+                /** @description Most to return. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        baseline: components["schemas"]["RunRow"] | null;
+                        baselines: components["schemas"]["RunRow"][];
+                        options: components["schemas"]["RunRow"][];
+                        next_cursor: string | null;
+                        has_more: boolean;
+                        scanned_pairs: number;
+                        /** @constant */
+                        model_requests: 0;
+                        scan_limited: boolean;
+                        unverified_pairs: number;
+                        unverified_baselines: number;
+                        empty_reason: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    candidate_plan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    target_ids: string[];
+                    /** @enum {unknown} */
+                    mode?: "live" | "preview";
+                    name?: string;
+                    experiment?: Record<string, unknown> | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        manifest: Record<string, unknown>;
+                        plan_sha256: string;
+                        case_sha256: string;
+                        total: number;
+                        case_count: number;
+                        case_counts: {
+                            [key: string]: number;
+                        };
+                        worst_case_cost_usd: number | null;
+                        /** @constant */
+                        status: "validated";
+                        /** @constant */
+                        model_requests: 0;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    experiments: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                after?: string;
+                /** @description Most to return. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        experiments: components["schemas"]["Experiment"][];
+                        next_cursor: string | null;
+                        has_more: boolean;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    create_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description 1 to 160 characters that are not all spaces. */
+                    name: string;
+                    /** @description 1 to 128 characters; the same key with the same name gives the experiment that exists. Required. */
+                    idempotency_key: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Experiment"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Experiment"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    delete_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedExperiment"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    experiment_runs: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                after?: string;
+                /** @description Most to return. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        experiment: components["schemas"]["Experiment"];
+                        members: components["schemas"]["ExperimentMember"][];
+                        next_cursor: string | null;
+                        has_more: boolean;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    attach_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    run_id: string;
+                    role: string;
+                    hypothesis?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentMember"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    recipes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        recipes: Record<string, unknown>[];
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    recipe: {
+        parameters: {
+            query: {
+                /** @description The router. */
+                target_id: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        signed_in: boolean;
+                        needs_token: boolean;
+                        actor: string | null;
+                        /** @enum {unknown} */
+                        role: "local" | "admin" | "write" | "read" | null;
+                        can_write: boolean;
+                        csrf_token: string | null;
+                    };
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    routing: {
+        parameters: {
+            query?: {
+                /** @description Only this target. */
+                target_id?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingFlow"];
                 };
             };
             /** @description The request failed. */

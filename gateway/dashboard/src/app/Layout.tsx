@@ -71,7 +71,7 @@ function LanguageMenu() {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="subtle" color="gray" size="compact-sm" aria-label={t('language')}>
+        <Button variant="subtle" color="gray" size="compact-sm" aria-label={`${t('language')}: ${LANGUAGES[language]}`}>
           {LANGUAGES[language]}
         </Button>
       </Menu.Target>
@@ -94,7 +94,7 @@ function ThemeMenu() {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="subtle" color="gray" size="compact-sm" aria-label={t('theme')}>
+        <Button variant="subtle" color="gray" size="compact-sm" aria-label={`${t('theme')}: ${t(SCHEMES[colorScheme])}`}>
           {t(SCHEMES[colorScheme])}
         </Button>
       </Menu.Target>

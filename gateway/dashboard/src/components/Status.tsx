@@ -1,8 +1,17 @@
-import { Badge } from '@mantine/core'
 import { common } from '../i18n/common'
 import { useTexts } from '../i18n/messages'
 
-const COLOR: Record<string, string> = { completed: 'teal', queued: 'blue', running: 'blue', sent: 'blue', cancelled: 'gray' }
+const TONE: Record<string, Tone> = { completed: 'good', queued: 'active', running: 'active', sent: 'active', cancelled: 'quiet' }
+type Tone = 'good' | 'active' | 'quiet' | 'warn'
+
+/** A word in a frame. */
+export function Pill({ tone, children, title }: { tone: Tone; children: string; title?: string }) {
+  return (
+    <span className="pill" data-tone={tone} title={title}>
+      {children}
+    </span>
+  )
+}
 
 /** A status by its word; the colour only repeats it. */
 export function StatusPill({ status }: { status: string }) {
@@ -10,9 +19,9 @@ export function StatusPill({ status }: { status: string }) {
   const key = `status_${status}` as Parameters<typeof t>[0]
   const word = t(key)
   return (
-    <Badge color={COLOR[status] ?? 'orange'} variant="light" className="status-pill" data-status={status}>
-      {word === key ? status : word}
-    </Badge>
+    <span data-status={status}>
+      <Pill tone={TONE[status] ?? 'warn'}>{word === key ? status : word}</Pill>
+    </span>
   )
 }
 

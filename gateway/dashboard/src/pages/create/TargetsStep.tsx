@@ -1,9 +1,9 @@
-import { Badge, Button, Select } from '@mantine/core'
+import { Button, Select } from '@mantine/core'
 import { stringifyExact } from '../../api/exactJson'
 import type { Target } from '../../api/types'
 import { Empty } from '../../components/Notices'
 import { Section } from '../../components/Page'
-import { TargetChip } from '../../components/Status'
+import { Pill, TargetChip } from '../../components/Status'
 import { Value } from '../../components/Value'
 import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
@@ -74,9 +74,9 @@ function TargetCard({ target, form, onRemove }: { target: Target; form: Form; on
                 {name in fixed ? (
                   <>
                     {fixed[name] === null ? t('providerDefault') : stringifyExact(fixed[name])}{' '}
-                    <Badge variant="light" color="gray" className="status-pill" title={t('fixedNote')}>
+                    <Pill tone="quiet" title={t('fixedNote')}>
                       {t('fixed')}
-                    </Badge>
+                    </Pill>
                   </>
                 ) : own[name] === null || own[name] === undefined ? (
                   <span className="soft">{t('providerDefault')}</span>

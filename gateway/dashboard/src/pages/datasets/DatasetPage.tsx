@@ -1,4 +1,4 @@
-import { Badge, Select, TextInput } from '@mantine/core'
+import { Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo, useState, type FormEvent } from 'react'
@@ -15,6 +15,7 @@ import { Value } from '../../components/Value'
 import { count } from '../../format/numbers'
 import { moment } from '../../format/time'
 import { common } from '../../i18n/common'
+import { Pill } from '../../components/Status'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { friendlyName, webAddress } from './names'
@@ -46,9 +47,7 @@ function DatasetView({ dataset }: { dataset: DatasetDetail }) {
       title={name}
       lead={
         <span className="lead-line">
-          <Badge variant="light" color={dataset.split === 'holdout' ? 'orange' : 'indigo'} className="status-pill">
-            {dataset.split === 'holdout' ? t('holdout') : words(`profile_${dataset.profile}` as 'profile_quick')}
-          </Badge>
+          <Pill tone={dataset.split === 'holdout' ? 'warn' : 'active'}>{dataset.split === 'holdout' ? t('holdout') : words(`profile_${dataset.profile}` as 'profile_quick')}</Pill>
           {t('questions', { n: count(dataset.case_count) ?? '' })} · {t('benchmarks', { n: dataset.benchmarks.length })}
         </span>
       }

@@ -1,4 +1,4 @@
-import { Badge, SegmentedControl, Select, TextInput } from '@mantine/core'
+import { SegmentedControl, Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { catalogQuery, datasetsQuery, runsQuery } from '../../api/queries'
@@ -7,6 +7,7 @@ import { Empty, Loaded } from '../../components/Notices'
 import { Page, Section } from '../../components/Page'
 import { count } from '../../format/numbers'
 import { common } from '../../i18n/common'
+import { Pill } from '../../components/Status'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { friendlyName, groupOf } from './names'
@@ -116,9 +117,7 @@ function Card({ dataset, titles }: { dataset: Dataset; titles: Record<string, st
   return (
     <li className="card">
       <div className="section-head">
-        <Badge variant="light" color={dataset.split === 'holdout' ? 'orange' : 'indigo'} className="status-pill">
-          {dataset.split === 'holdout' ? t('holdout') : group === 'custom' ? t('custom') : words(`profile_${group}`)}
-        </Badge>
+        <Pill tone={dataset.split === 'holdout' ? 'warn' : 'active'}>{dataset.split === 'holdout' ? t('holdout') : group === 'custom' ? t('custom') : words(`profile_${group}`)}</Pill>
         <span className="note">{used === undefined ? t('usedUnknown') : t('usedBy', { n: count(used) ?? '' })}</span>
       </div>
       <Link to="/datasets/$datasetId" params={{ datasetId: dataset.id }} className="row-link">
