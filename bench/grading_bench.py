@@ -1,6 +1,6 @@
 """How many LiveCodeBench-shaped solutions a grader's machine can judge: warm sandboxes against cold ones.
 
-`python bench/grading_bench.py [--sandbox bwrap|docker] [--count 60]`; one line of JSON a way.
+`python bench/grading_bench.py [--sandbox bwrap|docker] [--count 60] [--workers 1]`; one line of JSON a way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from srbench_grader import solutions
 from srbench_grader.hidden_tests import IoTest, IoTests
@@ -19,6 +20,7 @@ from srbench_grader.sandbox import selection
 from srbench_grader.sandbox.limits import MIB
 from srbench_grader.sandbox.session import Session
 
+CORES = os.cpu_count() or 1
 CODE = "import sys\nn = int(sys.stdin.readline())\nprint(sum(i * i for i in range(n)) % 1000007)\n"
 TESTS = IoTests(tests=tuple(IoTest(f"{n}\n", str(sum(i * i for i in range(n)) % 1000007)) for n in range(100, 2100, 100)))
 
@@ -29,16 +31,22 @@ def cpu_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def measure(label: str, count: int, take: Callable[[], Session]) -> None:
-    """Judges `count` solutions one after another and prints what it took."""
+def judge_one(take: Callable[[], Session]) -> None:
+    """Judges one solution."""
+    session = take()
+    solved = solutions.solve(session, CODE, TESTS, test_timeout_s=6, grade_timeout_s=60)
+    session.close()
+    assert solved.passed, solved
+
+
+def measure(label: str, count: int, workers: int, take: Callable[[], Session]) -> None:
+    """Judges `count` solutions, `workers` at a time, and prints what it took."""
     began, used = time.monotonic(), cpu_s()
-    for _ in range(count):
-        session = take()
-        solved = solutions.solve(session, CODE, TESTS, test_timeout_s=6, grade_timeout_s=60)
-        session.close()
-        assert solved.passed, solved
+    with ThreadPoolExecutor(workers) as threads:
+        list(threads.map(judge_one, [take] * count))
     wall = time.monotonic() - began
-    figures = {"way": label, "solutions": count, "tests_each": len(TESTS.tests), "per_second": round(count / wall, 2)}
+    figures = {"way": label, "solutions": count, "tests_each": len(TESTS.tests), "workers": workers}
+    figures |= {"per_second": round(count / wall, 2), "per_second_per_core": round(count / wall / min(workers, CORES), 2)}
     print(json.dumps(figures | {"cpu_ms_each": round((cpu_s() - used) / count * 1000, 1), "load": os.getloadavg()[0]}))
 
 
@@ -47,14 +55,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sandbox", choices=("bwrap", "docker"), default="bwrap")
     options.add_argument("--count", type=int, default=60)
+    options.add_argument("--workers", type=int, default=1)
     given = options.parse_args()
     os.environ["SR_BENCH_SANDBOX"] = given.sandbox
     sandbox = selection.choose({})
     print(json.dumps({"sandbox": sandbox.identity, "cores": os.cpu_count()}))
-    measure("cold", given.count, lambda: solutions.ready_runner(sandbox, 1024 * MIB))
+    measure("cold", given.count, given.workers, lambda: solutions.ready_runner(sandbox, 1024 * MIB))
     pool = WarmPool(lambda: solutions.ready_runner(sandbox, 1024 * MIB), 4)
     try:
-        measure("warm", given.count, pool.take)
+        measure("warm", given.count, given.workers, pool.take)
     finally:
         pool.close()
 

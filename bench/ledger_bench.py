@@ -31,7 +31,8 @@ from srbench_accounting import views
 from srbench_accounting.deriving import CoreDeriving
 from srbench_accounting.evidence import Assembly
 from srbench_accounting.ledger import Item
-from srbench_accounting.listing import Filter
+from srbench_accounting.listing import Filter, Start
+from srbench_accounting.ranking import Ranking
 from srbench_accounting.run_facts import KnownRun, PlanCases
 from srbench_accounting.store import Store, open_store
 
@@ -280,14 +281,18 @@ async def read_side(store: Store, run: KnownRun, cells: int) -> None:
             ("outcomes, filter target and wrong, page of 100", Filter(target=1, correct=0), cells // 2),
         ):
             size = 500 if "500" in title else 100
-            first, median = timed(lambda w=wanted, a=after, s=size: views.outcomes(store, connection, run, cases, w, a, s))  # type: ignore[misc]
+            first, median = timed(
+                lambda w=wanted, a=after, s=size: views.outcomes(store, connection, run, cases, (w, Ranking()), Start(a), s)
+            )  # type: ignore[misc]
             print(f"{title:55} {first:8.1f} ms first {median:8.1f} ms")
         for title, wanted, active in (
             ("calls, page of 100", Filter(), False),
             ("calls, filter case, page of 100", Filter(cases=frozenset({7})), False),
             ("calls, active", Filter(), True),
         ):
-            first, median = timed(lambda w=wanted, a=active: views.calls(store, connection, run, cases, w, a, 0, 100))  # type: ignore[misc]
+            first, median = timed(
+                lambda w=wanted, a=active: views.calls(store, connection, run, cases, (w, Ranking()), a, Start(), 100)
+            )  # type: ignore[misc]
             print(f"{title:55} {first:8.1f} ms first {median:8.1f} ms")
         connection.rollback()
         first, median = timed(lambda: store.loader.load(connection, run.run_no, 0.0))

@@ -3,7 +3,8 @@
     python bench/mock_openai.py [--chunks 20] [--ttft-ms 200] [--between-ms 20]
 
 Prints two ports: the first answers at once and in one write, the second at the pace of a live model, an event a segment.
-The answer's letter follows from the request's own bytes; each answer has an id of its own.
+The answer's letter follows from the request's own bytes; each answer has an id of its own. `GET /first` on either port
+says when the first event of each request was written, by the request's seed, in nanoseconds of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import socket
+import time
 import zlib
 from typing import cast
 
@@ -20,7 +23,7 @@ import uvloop
 LETTERS = "ABCDEFGHIJ"
 _ID = "chatcmpl-0000000000000000"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_REFUSED = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
+_SEED = re.compile(rb'"seed": ?(\d+)')
 
 
 def _chunked(data: bytes) -> bytes:
@@ -46,10 +49,11 @@ def frames(letter: str, chunks: int) -> list[bytes]:
 
 
 class Pace:
-    """How fast one port answers, in seconds; both zero: at once."""
+    """How one port answers: in one write, or event by event after `ttft_s`, `between_s` seconds apart."""
 
-    def __init__(self, chunks: int, ttft_s: float, between_s: float) -> None:
-        self.ttft_s, self.between_s = ttft_s, between_s
+    def __init__(self, chunks: int, whole: bool, ttft_s: float, between_s: float) -> None:
+        self.at_once, self.ttft_s, self.between_s = whole, ttft_s, between_s
+        self.first_ns: dict[int, int] = {}
         self.answers = [frames(letter, chunks) for letter in LETTERS]
         self.whole = [_HEAD + b"".join(events) for events in self.answers]
         self.served = 0
@@ -83,15 +87,17 @@ class Connection(asyncio.Protocol):
             return
         body, self._buffer = self._buffer[end + 4 : end + 4 + size], b""
         if not head.startswith(b"post "):
-            self._transport.write(_REFUSED)
+            found = json.dumps(self._pace.first_ns).encode()
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(found), found))
             return
-        self._answer(zlib.crc32(body) % len(LETTERS))
+        seed = _SEED.search(body)
+        self._answer(zlib.crc32(body) % len(LETTERS), int(seed[1]) if seed else 0)
 
-    def _answer(self, choice: int) -> None:
+    def _answer(self, choice: int, seed: int) -> None:
         pace = self._pace
         pace.served += 1
         identity = b"chatcmpl-%016d" % pace.served
-        if not pace.ttft_s:
+        if pace.at_once:
             assert self._transport is not None
             self._transport.write(pace.whole[choice].replace(_ID.encode(), identity))
             return
@@ -99,15 +105,17 @@ class Connection(asyncio.Protocol):
         # Role and first word come together, and so do the end's events.
         parts = [_HEAD + events[0] + events[1], *events[2:-4], b"".join(events[-4:])]
         loop = asyncio.get_running_loop()
-        loop.call_later(pace.ttft_s, self._send, loop.time() + pace.ttft_s, parts, 0)
+        loop.call_later(pace.ttft_s, self._send, loop.time() + pace.ttft_s, parts, 0, seed)
 
-    def _send(self, due: float, parts: list[bytes], position: int) -> None:
+    def _send(self, due: float, parts: list[bytes], position: int, seed: int) -> None:
         if self._transport is None:
             return
+        if position == 0:
+            self._pace.first_ns[seed] = time.monotonic_ns()
         self._transport.write(parts[position])
         if position + 1 < len(parts):
             loop, due = asyncio.get_running_loop(), due + self._pace.between_s
-            loop.call_at(due, self._send, due, parts, position + 1)
+            loop.call_at(due, self._send, due, parts, position + 1, seed)
 
 
 async def main() -> None:
@@ -119,8 +127,8 @@ async def main() -> None:
     options = parser.parse_args()
     loop = asyncio.get_running_loop()
     ports = []
-    for ttft_s, between_s in ((0.0, 0.0), (options.ttft_ms / 1e3, options.between_ms / 1e3)):
-        pace = Pace(options.chunks, ttft_s, between_s)
+    for whole in (True, False):
+        pace = Pace(options.chunks, whole, options.ttft_ms / 1e3, options.between_ms / 1e3)
         server = await loop.create_server(lambda pace=pace: Connection(pace), "127.0.0.1", 0, backlog=4096)  # type: ignore[misc]
         ports.append(server.sockets[0].getsockname()[1])
     print(*ports, flush=True)

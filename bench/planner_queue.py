@@ -42,12 +42,20 @@ class NoFacts:
 async def serve(address: str, folder: Path) -> None:
     """The planner's process."""
     from srbench_planner import assembly
+    from srbench_planner.grader_client import GraderClient
+    from srbench_planner.hidden_parts import HiddenParts
     from srbench_planner.servicer import PlanServicer
 
     service = assembly.assemble(folder, benchmarks(), Files(), NoFacts())
     await service.start()
     server = serving.Server(address)
-    plans = PlanServicer(service.registry, service.freezer, service.plans, service.runs, service.scheduler)
+    plans = PlanServicer(
+        *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
+        benchmarks=benchmarks(),
+        hidden=HiddenParts(folder),
+        grader=GraderClient(""),
+        runners=service.runners,
+    )
     server.add(plans, planner_service_pb2_grpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
     queue_add = work_queue_service_pb2_grpc.add_WorkQueueServiceServicer_to_server
     server.add(service.work_queue, queue_add, "srbench.v1.WorkQueueService")

@@ -1,10 +1,9 @@
 """The executor's transport against the raw client, and against the first token's true time.
 
-    python bench/transport_bench.py --mock PATH/mock_openai.py [--rounds 5] [--json FILE]
+    python bench/transport_bench.py [--rounds 5] [--json FILE]
 
 Every figure comes from a process of its own; rounds are interleaved and shuffled, so that what else runs on the machine
 falls on all alike. CPU is user and system time of the client's process while it was being timed; ratios are what counts.
-The mock must answer `/config` and `/stats` as the project's yardstick does.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvloop
@@ -32,10 +33,11 @@ from srbench_executor.caller import Transports
 from srbench_executor.guards import RepetitionGuard
 from srbench_executor.spool import Spool
 from srbench_kit.redact import Redactor
+from srbench_kit.steady import SteadyClock
 
 PROMPT = "Which of these holds? " * 40
 SETTINGS = {
-    # name: (first token ms, between tokens ms, chunks, how flushed, calls, concurrency)
+    # name: (first token ms, between tokens ms, chunks, one write or one each, calls, concurrency)
     "zero-32": (0, 0, 20, "all", 4000, 32),
     "each-32": (0, 0, 20, "each", 4000, 32),
     "live-256": (200, 20, 20, "each", 1024, 256),
@@ -56,7 +58,8 @@ def executor_client(port: int, folder: Path, settle: bool) -> Ask:
     target = target_pb2.Target(id="t", model="mock-1", base_url=f"http://127.0.0.1:{port}/v1")
     where = request.endpoint(target.base_url)
     head = request.headers(target, where.host_header, "", "")
-    spool, transports, redactor = Spool(folder), Transports(), Redactor([])
+    spool, redactor = Spool(folder), Redactor([])
+    transports = Transports(spool.flush)
     bounds = CallBounds(total_s=120, idle_s=60, max_output_chars=131_072, repetition_window=128, repetition_limit=5)
 
     async def ask(seed: int) -> int:
@@ -66,7 +69,7 @@ def executor_client(port: int, folder: Path, settle: bool) -> Ask:
         outgoing = request.outgoing(where, fields, head)
         key = pb.CallKey(run_id="bench", cell=seed)
         number = spool.open(pb.Dispatch(key=key), redactor)
-        call = Call(number, bounds, spool)
+        call = Call(number, bounds, spool, SteadyClock())
         transport = transports.for_request(outgoing)
         call.attach(transport.start_now(outgoing, call) or await transport.start(outgoing, call, 10))
         await call.ended
@@ -101,7 +104,7 @@ async def drive(ask: Ask, count: int, concurrency: int, pace_s: float) -> dict[s
         for seed in seeds:
             first[seed] = await ask(seed)
 
-    await asyncio.gather(*(ask(seed) for seed in range(1, concurrency + 1)))
+    await asyncio.gather(*(ask(seed) for seed in range(1, concurrency + 1)))  # connects
     before_kb = _rss_kb()
     began_cpu, began = cpu_s(), time.monotonic()
     await asyncio.gather(*(worker(position) for position in range(concurrency)))
@@ -139,21 +142,35 @@ def child(client: str, setting: str, port: int, folder: Path) -> None:
         print(json.dumps(runner.run(body())))
 
 
-def lateness_ms(port: int, first: dict[str, int]) -> list[float]:
+@contextmanager
+def mock(setting: str) -> Iterator[int]:
+    """The mock's port for one setting."""
+    ttft_ms, between_ms, chunks, flush, _, _ = SETTINGS[setting]
+    command = [sys.executable, str(Path(__file__).parent / "mock_openai.py"), "--chunks", str(chunks)]
+    command += ["--ttft-ms", str(ttft_ms), "--between-ms", str(between_ms)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        at_once, paced = process.stdout.readline().split()
+        yield int(at_once if flush == "all" else paced)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def lateness_ms(port: int, dated: dict[str, int]) -> list[float]:
     """How much later than the mock wrote it each first token was dated."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats") as answer:
-        rows = [json.loads(line) for line in answer.read().splitlines()]
-    return sorted((first[str(row["tag"])] - row["first"]) / 1e6 for row in rows if str(row["tag"]) in first)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/first") as answer:
+        written = json.load(answer)
+    return sorted((dated[seed] - written[seed]) / 1e6 for seed in dated)
 
 
-def measure(client: str, setting: str, port: int, folder: Path) -> dict[str, float]:
-    """Sets the mock, runs one client in a process of its own, compares its stamps with the mock's."""
-    ttft_ms, gap_ms, chunks, flush, _, _ = SETTINGS[setting]
-    query = f"ttft_ms={ttft_ms}&itl_ms={gap_ms}&chunks={chunks}&flush={flush}&reset=1"
-    urllib.request.urlopen(f"http://127.0.0.1:{port}/config?{query}").close()
-    command = [sys.executable, __file__, "--child", client, setting, str(port), str(folder)]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    late = lateness_ms(port, found["first"]) if ttft_ms else []
+def measure(client: str, setting: str, folder: Path) -> dict[str, float]:
+    """Runs one client in a process of its own against a mock of its own, and compares its stamps with the mock's."""
+    with mock(setting) as port:
+        command = [sys.executable, __file__, "--child", client, setting, str(port), str(folder)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        late = lateness_ms(port, found["first"]) if SETTINGS[setting][0] else []
     result = {"cpu_ms": found["cpu_ms"], "rate": found["rate"], "rss_mb": found["rss_kb"] / 1024}
     if late:
         result |= {"late_p50_ms": late[len(late) // 2], "late_p99_ms": late[int(len(late) * 0.99)]}
@@ -163,43 +180,23 @@ def measure(client: str, setting: str, port: int, folder: Path) -> dict[str, flo
 def main() -> None:
     """Runs all settings in shuffled rounds and prints medians, with the ratio to the raw client."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mock", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--settings", default=",".join(SETTINGS))
-    parser.add_argument("--folder", type=Path, required=True, help="where the spool may write")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    command = [sys.executable, str(given.mock), "--port", "0"]
-    port = _free_port()
-    command[-1] = str(port)
-    mock = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert mock.stdout is not None
-    mock.stdout.readline()
     results: dict[tuple[str, str], list[dict[str, float]]] = {}
     clients = ["raw", "executor", "executor+settle"]
-    try:
+    with tempfile.TemporaryDirectory() as spools:
         for turn in range(given.rounds):
             cells = [(setting, client) for setting in given.settings.split(",") for client in clients]
             random.Random(turn).shuffle(cells)
             for number, (setting, client) in enumerate(cells):
-                folder = given.folder / f"spool-{turn}-{number}"
-                results.setdefault((setting, client), []).append(measure(client, setting, port, folder))
-    finally:
-        mock.terminate()
-        mock.wait()
-    _show(results, clients, given.json)
+                folder = Path(spools) / f"spool-{turn}-{number}"
+                results.setdefault((setting, client), []).append(measure(client, setting, folder))
+    _show(results, given.json)
 
 
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
-
-
-def _show(results: dict[tuple[str, str], list[dict[str, float]]], clients: list[str], file: Path | None) -> None:
+def _show(results: dict[tuple[str, str], list[dict[str, float]]], file: Path | None) -> None:
     rows = []
     for (setting, client), found in sorted(results.items()):
         row: dict[str, object] = {"setting": setting, "client": client}

@@ -1,5 +1,5 @@
 """`python -m srbench_cli` is `sr-bench`."""
 
-from srbench_cli.main import main
+from srbench_cli.entry import sr_bench
 
-main()
+sr_bench()

@@ -45,7 +45,8 @@ class Bundler:
     def write(self, run_ids: Sequence[str]) -> None:
         """Writes the runs and all their recoveries.
 
-        Raises: `NotFound` (`NO_SUCH_RUN`), `Conflict` (`RUN_NOT_OVER`, `CHANGED_MEANWHILE`), `DataLoss`.
+        Raises: `NotFound` (`NO_SUCH_RUN`), `InvalidInput` (`NOT_LIVE`), `Conflict` (`RUN_NOT_OVER`, `CHANGED_MEANWHILE`),
+        `DataLoss`.
         """
         lineages = {run_id: self._lineage(run_id) for run_id in dict.fromkeys(run_ids)}
         every = list(dict.fromkeys([*lineages, *(child for children in lineages.values() for child in children)]))
@@ -67,6 +68,10 @@ class Bundler:
         request = recovery_pb.GetLineageRequest(run_id=run_id)
         runs = self.door.call(self.door.recovery.GetLineage, request).runs
         for run in runs:
+            if run.plan.mode != "live":
+                # A preview has no calls, and a replay only copies of calls: nothing in them could be derived again.
+                sentence = f"run {run.id} is a {run.plan.mode}; only live runs have streams of their own to bundle"
+                raise InvalidInput("NOT_LIVE", sentence, run_id=run.id)
             if run.status not in ENDED:
                 raise Conflict("RUN_NOT_OVER", f"run {run.id} is {run.status}; only runs that are over are bundled")
         return [run.id for run in runs[1:]]
@@ -112,7 +117,10 @@ class Bundler:
         shown: dict[str, Json] = {}
         for name, lineage in ((files.REPORT, False), (files.MERGED, True))[: 1 + merged]:
             request = accounting_pb.GetReportRequest(run_id=run_id, lineage=lineage)
-            shown[name] = views.report(self.door.call(self.door.accounting.GetReport, request, SLOW_CALL_TIMEOUT_S))
+            found = self.door.call(self.door.accounting.GetReport, request, SLOW_CALL_TIMEOUT_S)
+            # Audits are no part of a bundle, which holds nothing that could not be derived from it again.
+            found.ClearField("judging")
+            shown[name] = views.report(found)
         return shown
 
     def _cases(self, plan_sha256: str) -> Iterator[plan_pb2.PlanCase]:

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import power_pb2
+from srbench_kit import figures
 
-from srbench_cli import figures
 from srbench_cli.tables import cell, pairs, state, table, when
 
 _STYLES = {"better": "green", "worse": "red", "not established": "yellow"}
@@ -25,16 +25,18 @@ def comparison(found: pb.ComparisonReport) -> RenderableType:
         pairs([("baseline", found.baseline_run_id), ("strongest", best + (f" (tied: {', '.join(tied)})" if tied else ""))]),
         Text(),
         table(
-            ("candidate", "Δ quality", "95 % interval", "won", "lost", "tied", "p"),
+            ("candidate", "Δ quality", "95 % adaptive", "Hoeffding", "won", "lost", "tied", "p"),
             [_quality_row(one) for one in found.comparisons],
             right=("Δ quality", "won", "lost", "tied", "p"),
         ),
+        cell(_about_quality(found)),
         Text(),
         table(
             ("candidate", "saving", "95 % interval", "total saving", "total interval"),
             [_saving_row(one) for one in found.comparisons],
             right=("saving", "total saving"),
         ),
+        cell(f"Of {best}'s cost; total with judges and simulators; interval: 95 %, paired bootstrap over the cases."),
         Text(),
     ]
     for one in found.comparisons:
@@ -46,12 +48,20 @@ def comparison(found: pb.ComparisonReport) -> RenderableType:
     return Group(*parts)
 
 
+def _about_quality(found: pb.ComparisonReport) -> str:
+    """Units, number of cases and test of the table of qualities."""
+    cases = " to ".join(str(count) for count in sorted({one.paired_cases for one in found.comparisons}))
+    count = len(found.comparisons)
+    holm = f" with Holm's correction for {count} candidates" if count > 1 else ""
+    return f"In points of weighted quality over {cases} cases; p: McNemar's exact test{holm}."
+
+
 def _quality_row(one: pb.Comparison) -> tuple[object, ...]:
     p = one.mcnemar_p_holm
     shown = "<0.001" if p < 0.001 else f"{p:.3f}"
     delta = f"{100 * one.quality_delta:+.1f}"
-    ends = figures.interval(tuple(one.quality_delta_ci95))
-    return one.candidate_target_id, delta, ends, one.wins, one.losses, one.ties, shown
+    narrow, wide = (_ends_in_points(ends) for ends in (one.quality_delta_adaptive_ci95, one.quality_delta_ci95))
+    return one.candidate_target_id, delta, narrow, wide, one.wins, one.losses, one.ties, shown
 
 
 def _saving_row(one: pb.Comparison) -> tuple[object, ...]:
@@ -79,7 +89,18 @@ def _reasons(found: pb.ComparisonReport) -> Iterable[str]:
     return dict.fromkeys(said)
 
 
+def _ends_in_points(ends: Iterable[float]) -> str:
+    return f"[{', '.join(f'{100 * end:+.1f}' for end in ends)}]"
+
+
 def _sentences(one: pb.Comparison) -> Iterable[str]:
+    if len(one.band.singles) > 1:
+        yield (
+            f"Against all {len(one.band.singles)} single models at once: "
+            + ", ".join(f"{row.target_id} {_ends_in_points(row.interval)}" for row in one.band.singles)
+            + f"; against the truly best of them {_ends_in_points(one.band.best_single_delta_interval)}."
+        )
+    yield from (claim.sentence for claim in one.claims)
     if one.HasField("non_inferiority"):
         yield one.non_inferiority.sentence
     if one.HasField("null_routers"):
@@ -103,7 +124,8 @@ def _null_sentences(made: pb.NullRouters) -> Iterable[str]:
         split = made.split
         yield (
             f"Its own choices dealt out at random would get {figures.percent(split.shuffled_quality)}, as chosen "
-            f"{figures.percent(split.observed_quality)} (p = {split.permutation_p:.3f})."
+            f"{figures.percent(split.observed_quality)} (p = {split.permutation_p:.3f}, {split.known_choices} choices, "
+            f"{split.permutations} random deals)."
         )
 
 
@@ -198,18 +220,24 @@ def correction(found: pb.AccountingCorrection) -> RenderableType:
 
 def power(found: power_pb2.PowerEstimate) -> RenderableType:
     """What each profile could show and would cost."""
-    columns = ("cases of", "cases", "detectable", "± expected", "± Hoeffding", "expected", "worst case")
+    columns = ("cases of", "cases", "McNemar", "verdict", "± verdict", "± bootstrap", "expected", "worst case")
     return Group(
         table(columns, [_power_row(row) for row in found.profiles], right=columns[1:]),
         Text(),
+        cell("In points: the smallest difference that each establishes, and half the widths of the intervals."),
         *(cell(f"Assumed: {sentence}.") for sentence in found.assumptions),
+        *(cell(f"Expected cost is unknown: {gap.message}.") for gap in found.expected_gaps),
+        *(cell(f"Worst case is unknown: {gap.message}.") for gap in found.worst_case_gaps),
         cell("No model was called."),
     )
 
 
 def _power_row(row: power_pb2.ProfilePower) -> tuple[object, ...]:
-    detectable = f"{100 * row.detectable_difference:.1f}" if row.HasField("detectable_difference") else "none"
+    detectable = [
+        f"{100 * getattr(row, name):.1f}" if row.HasField(name) else "none"
+        for name in ("detectable_difference", "verdict_detectable_difference")
+    ]
     expected = row.expected_cost_picodollars if row.HasField("expected_cost_picodollars") else None
     worst = row.worst_case_cost_picodollars if row.HasField("worst_case_cost_picodollars") else None
-    widths = f"{100 * row.expected_half_width:.1f}", f"{100 * row.hoeffding_half_width:.1f}"
-    return row.profile, row.case_count, detectable, *widths, figures.usd(expected), figures.usd(worst)
+    widths = f"{100 * row.verdict_half_width:.1f}", f"{100 * row.expected_half_width:.1f}"
+    return row.profile, row.case_count, *detectable, *widths, figures.usd(expected), figures.usd(worst)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# The largest whole number that a message holds; every option that takes a number is bounded by it.
+MOST_INT = 2**63 - 1
+ANY_INT = click.IntRange(-MOST_INT, MOST_INT)
+
 
 @dataclass(slots=True)
 class Session:

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 import grpc
 from srbench.v1.accounting_service_pb2_grpc import AccountingServiceStub
+from srbench.v1.deployment_service_pb2_grpc import DeploymentServiceStub
 from srbench.v1.ledger_service_pb2_grpc import LedgerServiceStub
 from srbench.v1.planner_service_pb2_grpc import PlannerServiceStub
 from srbench.v1.recovery_service_pb2_grpc import RecoveryServiceStub
 from srbench_kit import settings, wire
-from srbench_kit.errors import Conflict, SrBenchError, Unreachable
+from srbench_kit.errors import Conflict, SrBenchError, Unauthenticated, Unreachable
 from srbench_kit.hosts import is_loopback
 
 from srbench_cli import lifecycle, service_files
@@ -50,12 +51,14 @@ class FrontDoor:
         location: which service.
         autostart: whether a missing local service may be started.
         notice: says something to the person, on stderr.
+        takes_unready: whether a service of which a part is away will do.
     """
 
     location: Location
     autostart: bool
     notice: Callable[[str], None]
     url: str = ""
+    takes_unready: bool = False
     _channel: grpc.Channel | None = None
     _metadata: tuple[tuple[str, str], ...] = field(default=())
 
@@ -68,6 +71,11 @@ class FrontDoor:
     def accounting(self) -> AccountingServiceStub:
         """Accounting's methods."""
         return AccountingServiceStub(self._connected())
+
+    @property
+    def deployment(self) -> DeploymentServiceStub:
+        """The gateway's methods for the whole deployment."""
+        return DeploymentServiceStub(self._connected())
 
     @property
     def recovery(self) -> RecoveryServiceStub:
@@ -124,7 +132,14 @@ class FrontDoor:
         location = self.location
         record = None if location.explicit_url else service_files.running(location.store)
         self.url = record.url if record else location.url
-        health = probe(self.url, token)
+        # The service of this store would have left a record: whoever else holds the default port is left alone.
+        may_pass_by = record is None and location.may_autostart and self.autostart
+        try:
+            health = probe(self.url, token)
+        except (Unauthenticated, Conflict):
+            if not may_pass_by:
+                raise
+            health = None
         foreign = bool(health and location.checks_store and health.store_id != service_files.store_id(location.store))
         if foreign and not (location.may_autostart and self.autostart):
             raise Conflict(
@@ -134,7 +149,7 @@ class FrontDoor:
             )
         if health is None or foreign:
             health = self._start(token)
-        return health if health.ready else self._wait_until_ready(token)
+        return health if health.ready or self.takes_unready else self._wait_until_ready(token)
 
     def _start(self, token: str) -> Health:
         location = self.location

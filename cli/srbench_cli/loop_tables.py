@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from srbench.v1 import experiment_pb2, recipe_pb2, replay_pb2, report_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit import figures
 
-from srbench_cli import figures
 from srbench_cli.tables import cell, pairs, runs, state, table, when
 
 MAX_REASONS = 40

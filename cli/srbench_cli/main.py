@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 import click
-from srbench_kit.errors import EXIT_BUG, EXIT_CODES, SrBenchError
+from srbench_kit import secret_files
+from srbench_kit.errors import EXIT_BUG, EXIT_CODES, InvalidInput, SrBenchError
 
 from srbench_cli.context import Session, program_name, shared_options
+from srbench_cli.entry import EXIT_INTERRUPTED
 from srbench_cli.printing import print_error
 
-EXIT_INTERRUPTED = 130
+# The disk or device behind stdout is full or broken.
+_OUTPUT_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = {
-    "bundle": "bundle:bundle",
     "agreement": "agreement:agreement",
+    "audit": "agreement:audit",
+    "bundle": "bundle:bundle",
     "cancel": "runs:cancel",
     "candidate-plan": "candidate_plan:candidate_plan",
     "catalog": "catalog:catalog",
     "compare": "compare:compare",
     "comparison-options": "compare:comparison_options",
+    "concurrency": "runs:concurrency",
     "dataset": "dataset:dataset",
     "demo": "demo:demo",
+    "doctor": "doctor:doctor",
     "evidence": "evidence:evidence",
     "experiment": "experiment:experiment",
     "export": "retrospect:export",
     "pairs": "compare:pairs",
+    "pause": "runs:pause",
     "plan": "plan:plan",
     "preview": "preview:preview",
     "recipes": "recipes:recipes",
@@ -38,6 +47,7 @@ COMMANDS = {
     "replay": "replay:replay",
     "replay-options": "replay:replay_options",
     "report": "report:report",
+    "resume": "runs:resume",
     "run": "run:run",
     "runs": "runs:runs",
     "serve": "serve:serve",
@@ -45,6 +55,7 @@ COMMANDS = {
     "setup": "setup:setup",
     "show": "show:show",
     "stop": "serve:stop",
+    "store": "store:store",
     "target": "target:target",
     "verify": "bundle:verify",
 }
@@ -62,6 +73,15 @@ class LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(f"srbench_cli.commands.{module}"), name)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, 1)
+            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
 
 def _version() -> str:
@@ -100,9 +120,32 @@ def guarded(command: click.Command, arguments: Sequence[str], name: str) -> int:
     _quiet_grpc()
     session = Session(program_name())
     try:
-        return _exit_code(lambda: command.main(list(arguments), prog_name=name, obj=session, standalone_mode=False))
+        return _exit_code(lambda: _run(command, arguments, name, session))
     finally:
         session.close()
+
+
+def _run(command: click.Command, arguments: Sequence[str], name: str, session: Session) -> object:
+    # In a container the token lies in a file.
+    secret_files.read()
+    try:
+        result: object = command.main(list(arguments), prog_name=name, obj=session, standalone_mode=False)
+    except UnicodeEncodeError:
+        # A file's name may be any bytes, all else goes into messages, which are UTF-8.
+        broken = next((one for one in arguments if not _is_text(one)), None)
+        if broken is None:
+            raise
+        shown = broken.encode("utf-8", "backslashreplace").decode()
+        raise InvalidInput("BAD_ENCODING", f"the argument {shown} is not UTF-8 text") from None
+    return result
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _quiet_grpc() -> None:
@@ -129,17 +172,33 @@ def _exit_code(run: Callable[[], object]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print_error("INTERRUPTED", "stopped at your request")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has what it wanted; nothing may be flushed into the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit) as error:
+        # Of a closed pipe click makes an exit with 1, which says that a run did not complete, and a stdout of its own kind.
+        if isinstance(error, SystemExit) and isinstance(sys.stdout, io.TextIOBase):
+            raise
+        # The reader has what it wanted.
+        _drop_output()
         return 0
     except Exception as error:
-        if os.environ.get("SR_BENCH_TRACEBACK"):
-            raise
-        where = _place(error)
-        print_error("BUG", f"{type(error).__name__} {where}; set SR_BENCH_TRACEBACK=1 to see where, and report it")
-        return EXIT_BUG
+        return _unexpected(error)
     return result if isinstance(result, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno in _OUTPUT_FAULTS:
+        print_error("OUTPUT_FAILED", f"the output cannot be written: {error.strerror}")
+        _drop_output()
+        return EXIT_CODES["exhausted"]
+    if os.environ.get("SR_BENCH_TRACEBACK"):
+        raise error
+    where = _place(error)
+    print_error("BUG", f"{type(error).__name__} {where}; set SR_BENCH_TRACEBACK=1 to see where, and report it")
+    return EXIT_BUG
+
+
+def _drop_output() -> None:
+    """Lets nothing be flushed at exit into an stdout that takes no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _place(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from srbench_kit.documents import decode_utf8, load_json, load_yaml
 from srbench_kit.errors import InvalidInput
+from srbench_kit.given_files import read_given
 from srbench_kit.values import Json
 
 MAX_BYTES = 48 * 1024 * 1024
@@ -16,7 +17,7 @@ SUFFIXES = (".json", ".yaml", ".yml", ".jsonl")
 def read_document(name: str) -> Json:
     """The document in the file `name`, or on stdin for `-`. JSON Lines of more than one line are a list.
 
-    Raises: `InvalidInput` (`NO_SUCH_FILE`, `BAD_SUFFIX`, `TOO_LARGE`, and those of `srbench_kit.documents`).
+    Raises: `InvalidInput` (`NO_SUCH_FILE`, `NOT_A_FILE`, `BAD_SUFFIX`, `TOO_LARGE`, and those of `srbench_kit.documents`).
     """
     if name == "-":
         return _parse_stdin(_limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin"))
@@ -26,11 +27,7 @@ def read_document(name: str) -> Json:
         raise InvalidInput(
             "BAD_SUFFIX", f"{name} ends in {suffix or 'nothing'!r}; expected {', '.join(SUFFIXES)}", value=name
         )
-    try:
-        with path.open("rb") as file:
-            data = _limited(file.read(MAX_BYTES + 1), name)
-    except OSError as error:
-        raise InvalidInput("NO_SUCH_FILE", f"{name} cannot be read: {error.strerror}", value=name) from None
+    data = _limited(read_given(path, MAX_BYTES), name)
     if suffix == ".jsonl":
         return _parse_lines(data, name)
     return load_json(data, name) if suffix == ".json" else load_yaml(data, name)

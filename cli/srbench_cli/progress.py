@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from srbench_cli.figures import UNKNOWN, clock, usd
+from srbench_kit.figures import UNKNOWN, clock, usd
 
 WINDOW_S = 30.0
 
@@ -17,7 +17,7 @@ class Standing:
     Attributes:
         status: the run's status.
         total, completed, failed, running: cells.
-        known_pico, reserved_pico: known cost and what is reserved, in picodollars; `None` when not known (yet).
+        known_pico: known cost, in picodollars; `None` when not known (yet).
         budget_pico: the budget, in picodollars; `None` when none is enforced.
         unknown_costs: calls that ended with an unknown cost.
     """
@@ -28,7 +28,6 @@ class Standing:
     failed: int
     running: int
     known_pico: int | None = None
-    reserved_pico: int | None = None
     budget_pico: int | None = None
     unknown_costs: int = 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 from srbench.v1 import recovery_service_pb2 as pb
+from srbench_kit import figures
 
-from srbench_cli import figures
 from srbench_cli.tables import cell, pairs, table
 
 SHOWN = 25

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from srbench_kit.documents import decode_utf8, load_yaml
 from srbench_kit.errors import Conflict, InvalidInput, Unreachable
+from srbench_kit.given_files import read_given
 from srbench_kit.values import Json
 
 from srbench_cli.router_api import Answer, RouterApi
@@ -30,12 +31,8 @@ class Change:
 
 
 def read_change(path: Path, mode: str) -> Change:
-    """The change in the file at `path`. Raises: `InvalidInput` (`NO_SUCH_FILE`, `TOO_LARGE`, `BAD_CONFIG`, of YAML)."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
+    """The change in the file at `path`. Raises: `InvalidInput` (of `read_given`, `TOO_LARGE`, `BAD_CONFIG`, of YAML)."""
+    data = read_given(path, MAX_BYTES)
     if len(data) > MAX_BYTES:
         raise InvalidInput("TOO_LARGE", f"{path} is larger than {MAX_BYTES} bytes", value=path)
     text = decode_utf8(data, path.name)

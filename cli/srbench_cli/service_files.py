@@ -8,20 +8,20 @@ it is never signalled unless the lock is held and the process started when the r
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import secrets
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from srbench_kit.errors import Conflict, InvalidInput
+from srbench_kit.errors import Conflict, Exhausted, InvalidInput
+from srbench_kit.process_start import process_start
 
 MIN_TOKEN_CHARS = 32
 RECORD_VERSION = "sr-bench-1.0"
@@ -51,20 +51,6 @@ class ServiceRecord:
 def store_id(store: Path) -> str:
     """What a service reports as its `store_id`: the SHA-256 of the store's resolved path."""
     return hashlib.sha256(str(store.expanduser().resolve()).encode()).hexdigest()
-
-
-def process_start(pid: int) -> str:
-    """When process `pid` started, as text that no other process shares; empty when there is none or it has ended."""
-    if sys.platform != "linux":
-        found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        return found.stdout.strip()
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-    # One that has ended stays in the table until its parent asks for it.
-    return "" if fields[0] in ("Z", "X") else f"{boot}:{fields[19]}"
 
 
 def make_store(store: Path) -> None:
@@ -133,7 +119,7 @@ def running(store: Path) -> ServiceRecord | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces `path` by `text`, readable by its owner only, whole or not at all."""
+    """Replaces `path` by `text`, readable by its owner only, whole or not at all. Raises: `Exhausted` (`STORAGE_FULL`)."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -142,8 +128,10 @@ def write_private(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except OSError:
+    except OSError as error:
         beside.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Exhausted("STORAGE_FULL", f"{path} cannot be written: the store has no space left") from None
         raise
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from srbench_kit import machine
 from srbench_kit.errors import InvalidInput
 
 from srbench_cli.service_files import store_id
@@ -38,6 +39,7 @@ _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 _PREFIXES = ("LC_", "XDG_", "PYTHON", "SSL_CERT_", "SR_BENCH_", "OTEL_", "GRPC_")
 _SECRET_ENDINGS = ("_TOKEN", "_KEY", "_SECRET", "_PASSWORD")
 # The database's address may hold a password, the callers' token is the gateway's, the address of a service is ours to give.
+# What lies in the folder of secrets was read by the command line, and is handed out like all else.
 _NEVER_PLAIN = frozenset(
     {
         "SR_BENCH_TOKEN",
@@ -51,6 +53,7 @@ _NEVER_PLAIN = frozenset(
         "SR_BENCH_GRADER_ADDRESS",
         "SR_BENCH_EXECUTOR_ADDRESSES",
         "SR_BENCH_BRIDGE_TOKEN",
+        "SR_BENCH_SECRETS_DIR",
     }
 )
 MAX_SOCKET_PATH = 100
@@ -64,7 +67,8 @@ class StackOptions:
         store: the store directory.
         host, port: where the gateway listens; port 0 means any free one.
         executors: how many executors to run.
-        capacity: most cells an executor holds at once.
+        capacity: most cells an executor holds at once, those of harnesses apart.
+        harness_cells: most cells of harnesses at once, over all executors; `None`: what this machine has room for.
         token: what callers must show; empty means none.
         store_identity: the `store_id` to report instead of the store's own; empty means its own.
         drain_s: how long calls in flight may take to end when the stack stops, in seconds.
@@ -76,6 +80,7 @@ class StackOptions:
     port: int = 8090
     executors: int = 1
     capacity: int = 1024
+    harness_cells: int | None = None
     token: str = ""
     store_identity: str = ""
     drain_s: float = 30.0
@@ -142,54 +147,85 @@ def children(
         "SR_BENCH_GRADER_ADDRESS": f"unix:{sockets}/grader",
         "SR_BENCH_EXECUTOR_ADDRESSES": ",".join(executors),
     }
-    plain = plain_environment(environment) | wiring
-    storage = _picked(environment, "SR_BENCH_DATABASE_URL", "AWS_")
-    found = [
-        Child(
-            name="planner",
-            argv=_module("srbench_planner", "--listen", f"unix:{sockets}/planner", "--store", store),
-            environment=plain | storage | _picked(environment, "HF_", "HUGGING_FACE_HUB_TOKEN"),
-            stop_order=3,
-            socket=str(sockets / "planner"),
-        ),
-        Child(
-            name="accounting",
-            argv=_module("srbench_accounting", "--listen", f"unix:{sockets}/accounting", "--store", store),
-            environment=plain | storage,
-            stop_order=4,
-            socket=str(sockets / "accounting"),
-        ),
-        Child(
-            name="grader",
-            argv=_module("srbench_grader", "--listen", f"unix:{sockets}/grader"),
-            environment=plain | _picked(environment, "DOCKER_"),
-            stop_order=2,
-            socket=str(sockets / "grader"),
-        ),
-    ]
-    for number, address in enumerate(executors):
-        spool = store / "spool" / str(number)
-        arguments = ("--listen", address, "--spool", spool, "--capacity", options.capacity)
-        found.append(
-            Child(
-                name=f"executor-{number}",
-                argv=_module("srbench_executor", *arguments),
-                environment=executor_environment(environment) | wiring | {"SR_BENCH_DRAIN_S": str(options.drain_s)},
-                stop_order=1,
-                socket=address.removeprefix("unix:"),
-            )
-        )
     identity = options.store_identity or store_id(store)
     token = {"SR_BENCH_TOKEN": options.token} if options.token else {}
-    found.append(
-        Child(
-            name="gateway",
-            argv=_module("srbench_gateway", "--host", options.host, "--port", options.port, "--store-identity", identity),
-            environment=plain | token,
-            stop_order=0,
-        )
+    gateway = Child(
+        name="gateway",
+        argv=_module("srbench_gateway", "--host", options.host, "--port", options.port, "--store-identity", identity),
+        environment=plain_environment(environment) | wiring | token,
+        stop_order=0,
     )
-    return tuple(found)
+    found = [
+        *_services(options, environment, wiring, sockets),
+        *_executors(options, environment, wiring, executors),
+        gateway,
+    ]
+    return tuple(_with_metrics(found, environment.get("SR_BENCH_METRICS_ADDRESS", "")))
+
+
+def _services(
+    options: StackOptions, environment: Mapping[str, str], wiring: dict[str, str], sockets: Path
+) -> Iterator[Child]:
+    """Planner, accounting and grader, each with no more of our environment than it needs."""
+    plain = plain_environment(environment) | wiring
+    storage = _picked(environment, "SR_BENCH_DATABASE_URL", "AWS_")
+    own = {
+        "planner": storage | _picked(environment, "HF_", "HUGGING_FACE_HUB_TOKEN"),
+        "accounting": storage,
+        "grader": _picked(environment, "DOCKER_"),
+    }
+    for name, stop_order in (("planner", 3), ("accounting", 4), ("grader", 2)):
+        kept = () if name == "grader" else ("--store", options.store)
+        yield Child(
+            name=name,
+            argv=_module(f"srbench_{name}", "--listen", f"unix:{sockets}/{name}", *kept),
+            environment=plain | own[name],
+            stop_order=stop_order,
+            socket=str(sockets / name),
+        )
+
+
+def _executors(
+    options: StackOptions, environment: Mapping[str, str], wiring: dict[str, str], addresses: list[str]
+) -> Iterator[Child]:
+    """The executors, which alone see the keys of models."""
+    harnesses = shares(options.harness_cells, len(addresses))
+    for number, address in enumerate(addresses):
+        spool = options.store / "spool" / str(number)
+        arguments = ("--listen", address, "--spool", spool, "--capacity", options.capacity)
+        room = ("--harness-cells", harnesses[number])
+        yield Child(
+            name=f"executor-{number}",
+            argv=_module("srbench_executor", *arguments, *room),
+            environment=executor_environment(environment) | wiring | {"SR_BENCH_DRAIN_S": str(options.drain_s)},
+            stop_order=1,
+            socket=address.removeprefix("unix:"),
+        )
+
+
+def shares(wanted: int | None, executors: int) -> list[int]:
+    """How many harnesses each executor of a machine may run, that together they are as many as `wanted`."""
+    whole = machine.usual_harness_cells() if wanted is None else wanted
+    return [whole // executors + (number < whole % executors) for number in range(executors)]
+
+
+def _with_metrics(found: list[Child], address: str) -> list[Child]:
+    """The processes with a port each for their metrics: the one that the operator named and those after it.
+
+    Raises: `InvalidInput` (`BAD_METRICS`).
+    """
+    if not address:
+        return found
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or int(port) + len(found) > 65_536:
+        raise InvalidInput("BAD_METRICS", f"SR_BENCH_METRICS_ADDRESS is {address!r}; expected a port or host:port")
+    return [
+        replace(
+            child,
+            environment={**child.environment, "SR_BENCH_METRICS_ADDRESS": f"{host or '127.0.0.1'}:{int(port) + number}"},
+        )
+        for number, child in enumerate(found)
+    ]
 
 
 def socket_folder() -> Path:

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 from srbench_kit.errors import Conflict, InvalidInput, Unreachable
 from srbench_kit.hosts import is_loopback
+from srbench_kit.process_start import process_start
 
 from srbench_cli import service_files
 from srbench_cli.child_process import die_with_parent
@@ -310,7 +311,7 @@ async def _serve(options: StackOptions, found: tuple[Child, ...], lock: int, soc
         grpc_port = await _wait_until_ready(url, options.token)
         record = service_files.ServiceRecord(
             pid=os.getpid(),
-            process_start=service_files.process_start(os.getpid()),
+            process_start=process_start(os.getpid()),
             url=url,
             grpc_address=f"{host}:{grpc_port}",
             version=service_files.RECORD_VERSION,

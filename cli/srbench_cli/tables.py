@@ -7,20 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Column, Table
 from rich.text import Text
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import plan_pb2, target_pb2, work_queue_service_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
+from srbench_kit import figures
 from srbench_kit.jsonview import enum_name
 from srbench_kit.values import from_value
 
-from srbench_cli import figures
 from srbench_cli.terminal import json_text, many_lines, one_line
 
 # Columns of things that people copy or compare; the others give way where a terminal is narrow.
 _WHOLE = frozenset({"run", "call", "id", "job", "status", "state", "created", "frozen", "95 % interval"})
+# What a column of words is given at least before a table is shown row by row.
+_FOLDED_WIDTH = 14
 _STYLES = {
     "completed": "green",
     "done": "green",
@@ -28,6 +30,7 @@ _STYLES = {
     "queued": "cyan",
     "failed": "red",
     "cancelled": "yellow",
+    "waiting": "yellow",
 }
 
 
@@ -41,9 +44,34 @@ def state(name: str | None) -> Text:
     return cell(name or "", _STYLES.get(name or "", ""))
 
 
+class _Table(Table):
+    """A table that a narrow terminal shows row by row, a line for each column, rather than with cells cut into shreds."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = [_least_width(column) + 2 for column in self.columns]
+        if not self.row_count or sum(widths) <= options.max_width + 2:
+            yield from super().__rich_console__(console, options)
+            return
+        cells = [list(column.cells) for column in self.columns]
+        for row in range(self.row_count):
+            if row:
+                yield Text()
+            named = [
+                (str(column.header), column_cells[row]) for column, column_cells in zip(self.columns, cells, strict=True)
+            ]
+            yield pairs([(name, value) for name, value in named if str(value)])
+
+
+def _least_width(column: Column) -> int:
+    """How narrow a column may be: numbers and what people copy are kept whole, other words may fold."""
+    longest = max((len(str(item)) for item in column.cells), default=0)
+    whole = column.no_wrap or column.justify == "right"
+    return max(longest if whole else min(longest, _FOLDED_WIDTH), column.min_width or 0)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:
     """A table with `columns`; those named in `right` are numbers."""
-    built = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold underline")
+    built = _Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold underline")
     for name in columns:
         justify: Literal["left", "right"] = "right" if name in right else "left"
         # Numbers fold rather than lose digits.
@@ -146,6 +174,18 @@ def preparations(found: Iterable[planner_pb.DatasetPreparation]) -> RenderableTy
     return table(("job", "status", "phase", "benchmarks", "profile", "done", "dataset", "error"), rows)
 
 
+def claim_sentence(claim: plan_pb2.Claim) -> str:
+    """What a plan claims."""
+    margin = f"{100 * claim.margin:.4g} points"
+    return f"{claim.target_id or 'every candidate'} loses at most {margin} against the strongest single model"
+
+
+def unknown_spend(gaps: Iterable[plan_pb2.SpendGap]) -> str:
+    """That a figure is unknown, and why."""
+    reasons = [gap.message for gap in gaps]
+    return f"unknown: {'; '.join(reasons)}. The budget holds all the same" if reasons else figures.UNKNOWN
+
+
 def plan(found: plan_pb2.Plan) -> RenderableType:
     """What a plan would do and cost at most."""
     worst = found.worst_case_cost_picodollars if found.HasField("worst_case_cost_picodollars") else None
@@ -158,9 +198,11 @@ def plan(found: plan_pb2.Plan) -> RenderableType:
                 ("cells", f"{found.total} ({found.case_count} cases, {len(found.targets)} targets)"),
                 ("cases", ", ".join(f"{name} {number}" for name, number in sorted(found.case_counts.items()))),
                 ("budget", figures.usd(limits.max_cost_picodollars)),
-                ("worst case", figures.usd(worst)),
+                ("calls", f"{found.most_calls} at most"),
+                ("worst case", figures.usd(worst) if worst is not None else unknown_spend(found.worst_case_gaps)),
                 ("at once", limits.concurrency), ("output tokens", limits.max_output_tokens),
                 ("longest run", figures.clock(limits.max_run_seconds)),
+                *(("claim", claim_sentence(claim)) for claim in found.claims),
             ]
         ),
         targets(found.targets),
@@ -171,8 +213,9 @@ def plan(found: plan_pb2.Plan) -> RenderableType:
 def runs(found: Iterable[planner_pb.Run]) -> RenderableType:
     """Runs, newest first."""
     rows = [
-        (item.id, state(item.status), f"{item.progress.completed + item.progress.failed}/{item.progress.total}",
-         item.progress.failed, when(item.create_time), item.plan.name,
+        (item.id, state("waiting" if item.waiting_for else item.status),
+         f"{item.progress.completed + item.progress.failed}/{item.progress.total}", item.progress.failed,
+         when(item.create_time), item.plan.name,
          ", ".join(target.id for target in item.plan.targets))
         for item in found
     ]  # fmt: skip
@@ -184,13 +227,16 @@ def run(found: planner_pb.Run) -> RenderableType:
     """One run."""
     progress = found.progress
     rows: list[tuple[str, object]] = [
-        ("run", found.id), ("status", state(found.status)), ("name", found.plan.name), ("owner", found.owner),
+        ("run", found.id), ("status", state("paused" if found.paused else found.status)), ("name", found.plan.name),
+        ("owner", found.owner),
         ("plan", found.plan.plan_sha256), ("key", found.idempotency_key),
         ("cells", progress.total), ("completed", progress.completed), ("failed", progress.failed),
-        ("running", progress.running),
+        ("running", progress.running), ("at once", found.concurrency),
         ("targets", ", ".join(target.id for target in found.plan.targets)),
         ("created", when(found.create_time)), ("changed", when(found.update_time)),
     ]  # fmt: skip
+    if found.waiting_for:
+        rows.append(("waiting for", "; ".join(found.waiting_for)))
     if found.reason or found.error:
         rows.append(("reason", f"{found.reason}: {found.error}" if found.error else found.reason))
     return pairs(rows)
@@ -205,7 +251,7 @@ def outcomes(found: accounting_pb.ListOutcomesResponse) -> RenderableType:
     rows = [
         (item.case_id, item.target_id, state(item.status),
          {True: "right", False: "wrong", None: "no grade"}[item.correct if item.HasField("correct") else None],
-         json_text(from_value(item.answer))[:60], figures.seconds(optional(item, "latency_s")),
+         json_text(from_value(item.answer), indent=None)[:60], figures.seconds(optional(item, "latency_s")),
          figures.seconds(optional(item, "ttft_s")),
          figures.usd(item.cost_picodollars if item.HasField("cost_picodollars") else None),
          f"{item.reason}: {item.error}" if item.error else item.reason)
@@ -253,7 +299,7 @@ def call(found: accounting_pb.Call) -> RenderableType:
                 ("reason", f"{found.reason}: {found.error}" if found.error else found.reason),
                 ("model", found.model), ("selected", found.selected_model), ("decision", found.decision),
                 ("finish", found.finish_reason), ("tokens", ", ".join(buckets)),
-                ("cost", figures.usd(found.cost_picodollars if found.HasField("cost_picodollars") else None)),
+                ("cost", _call_cost(found)),
                 ("latency", figures.seconds(found.latency_s if found.HasField("latency_s") else None)),
                 ("first token", figures.seconds(found.ttft_s if found.HasField("ttft_s") else None)),
                 ("evidence", found.evidence_sha256 or "none"),
@@ -267,6 +313,16 @@ def call(found: accounting_pb.Call) -> RenderableType:
     return Group(*parts)
 
 
+def _call_cost(found: accounting_pb.Call) -> str:
+    """The cost; where it is unknown, what it lies between."""
+    if found.HasField("cost_picodollars"):
+        return figures.usd(found.cost_picodollars)
+    if not found.HasField("cost_lower_picodollars") or not found.HasField("cost_upper_picodollars"):
+        return figures.UNKNOWN
+    least, most = figures.usd(found.cost_lower_picodollars), figures.usd(found.cost_upper_picodollars)
+    return f"{figures.UNKNOWN}, from {least} to {most}"
+
+
 def _settlement(found: accounting_pb.CallSettlement) -> str:
     """What an operator said of a call."""
     verdict = enum_name(accounting_pb.SettlementVerdict.DESCRIPTOR, found.verdict) or ""
@@ -277,7 +333,10 @@ def _settlement(found: accounting_pb.CallSettlement) -> str:
 
 def events(found: planner_pb.ListRunEventsResponse) -> RenderableType:
     """What happened to a run."""
-    rows = [(item.seq, when(item.create_time), item.type, json_text(from_value(item.data))) for item in found.events]
+    rows = [
+        (item.seq, when(item.create_time), item.type, json_text(from_value(item.data), indent=None))
+        for item in found.events
+    ]
     return table(("seq", "when", "event", "facts"), rows, right=("seq",))
 
 

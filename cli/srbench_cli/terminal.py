@@ -37,8 +37,8 @@ def many_lines(text: str) -> str:
     return "\n".join(one_line(line.replace("\t", "    ")) for line in lines)
 
 
-def json_text(value: Json) -> str:
-    """`value` as indented JSON whose strings hold no control character a terminal would obey."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+def json_text(value: Json, *, indent: int | None = 2) -> str:
+    """`value` as JSON, on one line without `indent`, whose strings hold no control character a terminal would obey."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     # Outside strings JSON has none of these, so each one found is inside a string and may be escaped.
     return _IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

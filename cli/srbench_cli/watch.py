@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import FrameType
 from typing import TypeVar
 
 from srbench.v1 import accounting_service_pb2 as accounting_pb
@@ -27,27 +30,31 @@ T = TypeVar("T")
 def run_to_end(door: FrontDoor, run: planner_pb.Run) -> planner_pb.Run:
     """The run once it has ended. A service that goes away for a moment is waited for."""
     pace = Pace()
-    with _display() as say:
+    with _minding_interrupts() as interrupts, _display() as say:
         while True:
+            interrupts.check()
             standing = standing_of(run, _spend(door, run.id))
             pace.see(time.monotonic(), standing.done)
             say(progress_text(standing, pace), run.status in ENDED)
             if run.status in ENDED:
                 return run
-            time.sleep(POLL_S)
-            run = _patiently(partial(door.call, door.planner.GetRun, planner_pb.GetRunRequest(id=run.id, summary=True)))
+            interrupts.pause(POLL_S)
+            run = _patiently(
+                interrupts, partial(door.call, door.planner.GetRun, planner_pb.GetRunRequest(id=run.id, summary=True))
+            )
 
 
 def preparation_to_end(door: FrontDoor, job: planner_pb.DatasetPreparation) -> planner_pb.DatasetPreparation:
     """The preparation once it has ended."""
-    with _display() as say:
+    with _minding_interrupts() as interrupts, _display() as say:
         while True:
+            interrupts.check()
             say(preparation_text(job), job.status in ENDED)
             if job.status in ENDED:
                 return job
-            time.sleep(POLL_S)
+            interrupts.pause(POLL_S)
             request = planner_pb.GetDatasetPreparationRequest(id=job.id)
-            job = _patiently(partial(door.call, door.planner.GetDatasetPreparation, request))
+            job = _patiently(interrupts, partial(door.call, door.planner.GetDatasetPreparation, request))
 
 
 def standing_of(run: planner_pb.Run, spend: accounting_pb.Spend | None) -> Standing:
@@ -60,7 +67,6 @@ def standing_of(run: planner_pb.Run, spend: accounting_pb.Spend | None) -> Stand
         failed=progress.failed,
         running=progress.running,
         known_pico=spend.known_cost_picodollars if spend else None,
-        reserved_pico=spend.reserved_picodollars if spend else None,
         budget_pico=spend.max_cost_picodollars if spend and spend.HasField("max_cost_picodollars") else None,
         unknown_costs=spend.unknown_cost_count if spend else 0,
     )
@@ -82,7 +88,7 @@ def _spend(door: FrontDoor, run_id: str) -> accounting_pb.Spend | None:
         return None
 
 
-def _patiently(ask: Callable[[], T]) -> T:
+def _patiently(interrupts: _Interrupts, ask: Callable[[], T]) -> T:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -90,7 +96,51 @@ def _patiently(ask: Callable[[], T]) -> T:
         except Unreachable:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(1.0)
+            interrupts.pause(1.0)
+
+
+class _Interrupts:
+    """A first Ctrl-C ends a wait where nothing else is under way: within a call or the display it would get lost, or leave
+    a lock taken for ever. A second one ends it at once."""
+
+    def __init__(self) -> None:
+        self._came = self._pausing = False
+
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        """The handler of the signal. Raises: `KeyboardInterrupt`."""
+        at_once = self._pausing or self._came
+        self._came = True
+        if at_once:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raises: `KeyboardInterrupt` once Ctrl-C came."""
+        if self._came:
+            raise KeyboardInterrupt
+
+    def pause(self, seconds: float) -> None:
+        """Sleeps. Raises: `KeyboardInterrupt` as soon as Ctrl-C comes, or when it came before."""
+        self._pausing = True
+        try:
+            self.check()
+            time.sleep(seconds)
+        finally:
+            self._pausing = False
+
+
+@contextlib.contextmanager
+def _minding_interrupts() -> Iterator[_Interrupts]:
+    """Has Ctrl-C end the wait inside. Where somebody else handles the signal, or in another thread, it stays theirs."""
+    interrupts = _Interrupts()
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, interrupts.note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   plugins: [react()],
   build: {
+    // One style sheet: a part that is loaded later never waits for another file than its script.
+    cssCodeSplit: false,
     target: 'es2022',
     // The strict Content-Security-Policy allows no inline scripts, and `data:` only for pictures.
     assetsInlineLimit: 0,

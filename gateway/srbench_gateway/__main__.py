@@ -8,7 +8,7 @@ import re
 import sys
 
 import click
-from srbench_kit import logs, serving, settings
+from srbench_kit import logs, secret_files, serving, settings, tracing
 from srbench_kit.errors import EXIT_CODES, InvalidInput, SrBenchError
 
 from srbench_gateway.app import App
@@ -16,6 +16,7 @@ from srbench_gateway.auth import Gate
 from srbench_gateway.backends import Backends
 from srbench_gateway.bodies import MIB, Bounds
 from srbench_gateway.dashboard import Dashboard
+from srbench_gateway.deployment import Deployment
 from srbench_gateway.front_door import FrontDoorServer
 from srbench_gateway.http_server import HttpBounds, HttpServer, bind
 from srbench_gateway.routes import Identity
@@ -31,8 +32,9 @@ async def serve(host: str, port: int, store_id: str, max_plan_bytes: int) -> Non
     gate = Gate(settings.public_token())
     serving.check_exposure(f"{host}:{port}", gate.token)
     stopped = serving.stop_event()
-    backends = Backends(settings.Addresses.from_environment())
-    door = FrontDoorServer(backends, gate)
+    addresses = settings.Addresses.from_environment()
+    backends = Backends(addresses)
+    door = FrontDoorServer(backends, gate, Deployment(backends, addresses, gate))
     try:
         listener = bind(host, port)
         http_port = listener.getsockname()[1]
@@ -65,10 +67,12 @@ async def serve(host: str, port: int, store_id: str, max_plan_bytes: int) -> Non
 )
 def main(host: str, port: int, store_identity: str, max_plan_bytes: int) -> None:
     """The HTTP API and the gRPC front door of sr-bench."""
+    secret_files.read_or_exit("gateway")
     logs.configure("gateway", secrets=_secrets())
     try:
         if store_identity and not _SHA256.match(store_identity):
             raise InvalidInput("BAD_STORE_IDENTITY", f"--store-identity is {store_identity!r}; expected 64 hex digits")
+        tracing.start("gateway")
         serving.run(lambda: serve(host, port, store_identity, max_plan_bytes))
     except SrBenchError as error:
         print(f"error: {error.message} ({error.reason})", file=sys.stderr)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 
+from srbench_kit import tracing
 from srbench_kit.auth import Actor
 from srbench_kit.errors import NotFound, SrBenchError
+from srbench_kit.metrics import Counter, Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -14,9 +17,12 @@ from starlette.types import Receive, Scope, Send
 from srbench_gateway import (
     answers,
     comparison_routes,
+    judging_routes,
     loop_routes,
     openapi,
+    paper_routes,
     planning_routes,
+    reading_routes,
     recovery_routes,
     routing_routes,
     run_routes,
@@ -34,15 +40,20 @@ TABLE = Table(
     [
         *planning_routes.ROUTES,
         *run_routes.ROUTES,
+        *reading_routes.ROUTES,
         *comparison_routes.ROUTES,
         *recovery_routes.ROUTES,
         *loop_routes.ROUTES,
         *session_routes.ROUTES,
         *routing_routes.ROUTES,
+        *judging_routes.ROUTES,
+        *paper_routes.ROUTES,
     ]
 )
 SIGNED_OUT = Actor(id="", role="read")
 CLIENT_GONE = 499
+_ANSWERS = Counter("srbench_http_responses", "Answers over HTTP, by class of status.", "status")
+_ANSWER_S = Histogram("srbench_http_response_seconds", "From a request over HTTP to the beginning of its answer.")
 
 
 @dataclass(kw_only=True)
@@ -65,7 +76,14 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        began = time.perf_counter()
+        span = tracing.begin("http", "", {"http.request.method": request.method, "url.path": request.scope["path"]})
+        if span is not None:
+            tracing.current.set(tracing.header(span))
         response = await self._respond(request)
+        tracing.end(span, {"http.response.status_code": response.status_code})
+        _ANSWERS.add(f"{response.status_code // 100}xx")
+        _ANSWER_S.observe(time.perf_counter() - began)
         await response(scope, receive, send)
 
     @cached_property

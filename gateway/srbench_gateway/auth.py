@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from srbench_kit.auth import LOCAL, Actor, same_token
 from srbench_kit.errors import Forbidden, Unauthenticated
-from srbench_kit.serving import is_loopback
+from srbench_kit.hosts import is_loopback
 
 from srbench_gateway.sessions import CSRF_HEADER, Sessions
 

@@ -16,7 +16,7 @@ from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import recovery_service_pb2_grpc as recovery_rpc
-from srbench_kit import auth, wire
+from srbench_kit import auth, tracing, wire
 from srbench_kit.errors import SrBenchError, Unreachable
 from srbench_kit.settings import Addresses
 
@@ -61,13 +61,13 @@ class Peer:
         `DEADLINE_EXCEEDED`); a plain `SrBenchError` when the service has a bug.
         """
         try:
-            return await method(request, timeout=timeout_s, metadata=_metadata(actor))
+            return await method(request, timeout=timeout_s, metadata=metadata_of(actor))
         except aio.AioRpcError as error:
             raise peer_error(error, self.name) from None
 
     async def stream(self, method: Any, request: Message, actor: auth.Actor) -> AsyncIterator[Any]:
         """The messages of one server stream; leaving the loop cancels the call. Raises: as `ask`."""
-        call = method(request, metadata=_metadata(actor))
+        call = method(request, metadata=metadata_of(actor))
         try:
             async for message in call:
                 yield message
@@ -87,8 +87,10 @@ class Peer:
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def _metadata(actor: auth.Actor) -> aio.Metadata:
-    return aio.Metadata(*auth.actor_metadata(actor).items())
+def metadata_of(actor: auth.Actor) -> aio.Metadata:
+    """Who calls, and in which trace."""
+    trace = tracing.current.get() if tracing.ON else ""
+    return aio.Metadata(*auth.actor_metadata(actor).items(), *([(tracing.KEY, trace)] if trace else []))
 
 
 class Backends:

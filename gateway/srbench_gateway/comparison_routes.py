@@ -9,10 +9,10 @@ from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import power_pb2
 from srbench_kit import exports, views
 from srbench_kit.errors import InvalidInput
-from srbench_kit.values import to_value
+from srbench_kit.values import Json, to_value
 from starlette.responses import Response, StreamingResponse
 
-from srbench_gateway import pair_files
+from srbench_gateway import comparison_files, pair_files, table_files
 from srbench_gateway.answers import API_HEADERS
 from srbench_gateway.bodies import BIG_BYTES, kind_of
 from srbench_gateway.fields import fill, unknown
@@ -62,7 +62,7 @@ async def pairs(ask: Ask) -> Object:
 
 async def pairs_file(ask: Ask) -> Response:
     """Every pair, read in pages like those that people see."""
-    chosen, rows, token = ask.text("format"), list[pair_files.Row](), ""
+    chosen, rows, token = ask.text("format"), list[table_files.Row](), ""
     await _check_visible(ask, ask.text("baseline_run_id"), ask.text("candidate_run_id"))
     while True:
         request = pb.ComparePairsRequest(
@@ -84,11 +84,38 @@ async def pairs_file(ask: Ask) -> Response:
         token = found.next_page_token
         if not token:
             break
+    document: Object = {"version": "sr-bench-1.0", "pairs": list[Json](rows)}
+    return await _table(rows, pair_files.columns(), "pairs", chosen, document)
+
+
+def asked_for(ask: Ask) -> pb.CompareRunsRequest:
+    """The comparison that `COMPARED` names."""
+    candidates = [name for name in ask.text("candidate_run_ids").split(",") if name]
+    request = pb.CompareRunsRequest(baseline_run_id=ask.text("baseline_run_id"), candidate_run_ids=candidates)
+    thousandths = ask.number("margin_thousandths")
+    if thousandths:
+        request.margin = thousandths / 1000
+    return request
+
+
+async def comparison_file(ask: Ask) -> Response:
+    """A whole comparison: as a table, or as it is shown."""
+    request = asked_for(ask)
+    await _check_visible(ask, request.baseline_run_id, *request.candidate_run_ids)
+    found = await ask.accounting(ask.facts.CompareRuns, request, COMPARE_TIMEOUT_S)
+    shown = views.deep(found)
+    rows = list(comparison_files.rows(shown))
+    return await _table(rows, comparison_files.columns(), "comparison", ask.text("format"), shown)
+
+
+async def _table(
+    rows: list[table_files.Row], kinds: table_files.Kinds, name: str, chosen: str, document: Object
+) -> Response:
     headers = API_HEADERS | {
-        "content-type": pair_files.MEDIA_TYPES[chosen],
-        "content-disposition": f'attachment; filename="sr-bench-pairs.{chosen}"',
+        "content-type": table_files.MEDIA_TYPES[chosen],
+        "content-disposition": f'attachment; filename="sr-bench-{name}.{chosen}"',
     }
-    return Response(await asyncio.to_thread(pair_files.encode, rows, chosen), headers=headers)
+    return Response(await asyncio.to_thread(table_files.encode, rows, kinds, chosen, document), headers=headers)
 
 
 async def options(ask: Ask) -> Object:
@@ -207,6 +234,11 @@ COMPARE = Body(
 )
 POWER = Body(message=power_pb2.EstimatePowerRequest, make=_power_body, carries_plan=True, required=("manifest",))
 _BASELINE = Param("baseline_run_id", "text", "The run with the single models.", required=True, high=128)
+COMPARED = (
+    _BASELINE,
+    Param("candidate_run_ids", "text", "The runs to compare with it, commas between.", required=True, high=2048),
+    Param("margin_thousandths", "int", "The largest loss of quality that counts as none, in thousandths.", 0, 999),
+)
 
 ROUTES = [
     Route(
@@ -249,7 +281,19 @@ ROUTES = [
             Param("candidate_run_id", "text", "The run to compare with it.", required=True, high=128),
             Param("baseline_target_id", "text", "A target of the baseline; without it the strongest single model."),
             Param("candidate_target_id", "text", "A target of the candidate; needed when it has several."),
-            Param("format", "text", "The kind of file.", choices=pair_files.FORMATS, default="csv"),
+            Param("format", "text", "The kind of file.", choices=table_files.FORMATS, default="csv"),
+        ),
+        shows=TEXT,
+        media_type="application/octet-stream",
+    ),
+    Route(
+        method="GET",
+        path="/comparisons/file",
+        about="A whole comparison as a file: CSV or Parquet with a row a candidate target, or JSON as it is shown.",
+        answer=comparison_file,
+        params=(
+            *COMPARED,
+            Param("format", "text", "The kind of file.", choices=table_files.FORMATS, default="csv"),
         ),
         shows=TEXT,
         media_type="application/octet-stream",

@@ -13,16 +13,18 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import comparison_pb2 as comparison
+from srbench.v1 import deployment_service_pb2_grpc as deployment_rpc
+from srbench.v1 import judging_pb2, routing_flow_pb2
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import planner_service_pb2 as planner
-from srbench.v1 import routing_flow_pb2
 from srbench_kit import auth as kit_auth
-from srbench_kit import wire
+from srbench_kit import tracing, wire
 from srbench_kit.auth import Actor
 from srbench_kit.errors import Forbidden, InvalidInput, SrBenchError
 
 from srbench_gateway.auth import Gate, check_operator
-from srbench_gateway.backends import Backends, Peer, peer_error
+from srbench_gateway.backends import Backends, Peer, metadata_of, peer_error
+from srbench_gateway.deployment import Deployment
 
 UNARY_TIMEOUT_S = 120.0
 # Where every saved answer of a run is read again.
@@ -61,6 +63,8 @@ DOORS: dict[str, Door] = {
     _PLANNER + "GetCatalog": Door(),
     _PLANNER + "ListTargets": Door(),
     _PLANNER + "RegisterTargets": Door(writes=True, operator=True),
+    _PLANNER + "GetBenchmarkOptions": Door(),
+    _PLANNER + "RegisterBenchmarkOptions": Door(writes=True, operator=True),
     _PLANNER + "CreateDatasetPreparation": Door(writes=True, request=planner.CreateDatasetPreparationRequest),
     _PLANNER + "GetDatasetPreparation": Door(),
     _PLANNER + "ListDatasetPreparations": Door(),
@@ -77,6 +81,7 @@ DOORS: dict[str, Door] = {
     _PLANNER + "ListRuns": Door(),
     _PLANNER + "WatchRun": Door(streams=True),
     _PLANNER + "CancelRun": Door(writes=True),
+    **{_PLANNER + name: Door(writes=True) for name in ("PauseRun", "ResumeRun", "SetRunConcurrency")},
     _PLANNER + "ListRunEvents": Door(),
     _PLANNER + "ListCells": Door(),
     _PLANNER + "InspectSetup": Door(),
@@ -108,6 +113,8 @@ DOORS: dict[str, Door] = {
     _ACCOUNTING + "ExportRun": Door(writes=True, request=comparison.ExportRunRequest, streams=True),
     _ACCOUNTING + "ReconcileUsage": Door(writes=True, request=comparison.ReconcileUsageRequest, timeout_s=LONG_TIMEOUT_S),
     _ACCOUNTING + "ListCorrections": Door(request=comparison.ListCorrectionsRequest),
+    _ACCOUNTING + "GetJudging": Door(request=judging_pb2.GetJudgingRequest),
+    _ACCOUNTING + "ImportAudit": Door(writes=True, request=judging_pb2.ImportAuditRequest),
     _RECOVERY + "PlanRecovery": Door(writes=True),
     _RECOVERY + "RecoverRun": Door(writes=True),
     _RECOVERY + "GetLineage": Door(),
@@ -167,13 +174,18 @@ class FrontDoor(grpc.GenericRpcHandler):
         call: aio.UnaryUnaryMultiCallable[bytes, bytes] = peer.channel.unary_unary(method)
 
         async def passed(data: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
+            span = tracing.begin("grpc", "", {"rpc.method": method})
+            if span is not None:
+                tracing.current.set(tracing.header(span))
             try:
                 await self._look(door, actor, data)
-                answer: bytes = await call(data, timeout=_remaining(context, door.timeout_s), metadata=_actor(actor))
+                answer: bytes = await call(data, timeout=_remaining(context, door.timeout_s), metadata=metadata_of(actor))
             except SrBenchError as error:
-                await _refuse(context, error)
+                await wire.refuse(context, error)
             except aio.AioRpcError as error:
                 await _pass_on(context, error, peer)
+            finally:
+                tracing.end(span)
             return answer
 
         return passed
@@ -185,8 +197,8 @@ class FrontDoor(grpc.GenericRpcHandler):
             try:
                 await self._look(door, actor, data)
             except SrBenchError as error:
-                await _refuse(context, error)
-            answers = call(data, timeout=_remaining(context, None), metadata=_actor(actor))
+                await wire.refuse(context, error)
+            answers = call(data, timeout=_remaining(context, None), metadata=metadata_of(actor))
             try:
                 async for answer in answers:
                     yield answer
@@ -208,20 +220,10 @@ def _runs_of(request: Any) -> list[str]:
     return [run_id for run_id in (*sides, *listed) if run_id]
 
 
-def _actor(actor: Actor) -> aio.Metadata:
-    return aio.Metadata(*kit_auth.actor_metadata(actor).items())
-
-
 def _remaining(context: aio.ServicerContext[bytes, bytes], most_s: float | None) -> float | None:
     """What is left of the caller's deadline, at most `most_s`."""
     left = context.time_remaining()
     return most_s if left is None else left if most_s is None else min(left, most_s)
-
-
-async def _refuse(context: aio.ServicerContext[bytes, bytes], error: SrBenchError) -> NoReturn:
-    code = wire.STATUS.get(error.kind, grpc.StatusCode.INTERNAL)
-    await context.abort(code, error.message, wire.status_details(error) if error.kind in wire.STATUS else ())
-    raise AssertionError("abort returns never")
 
 
 async def _pass_on(context: aio.ServicerContext[bytes, bytes], error: aio.AioRpcError, peer: Peer) -> NoReturn:
@@ -229,18 +231,19 @@ async def _pass_on(context: aio.ServicerContext[bytes, bytes], error: aio.AioRpc
     details = tuple((key, value) for key, value in error.trailing_metadata() or () if key == _DETAILS)
     if details or error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
         await context.abort(error.code(), error.details() or "", details)
-    await _refuse(context, peer_error(error, peer.name))
+    await wire.refuse(context, peer_error(error, peer.name))
 
 
 class FrontDoorServer:
     """The front door's gRPC server; health answers without a token."""
 
-    def __init__(self, backends: Backends, gate: Gate) -> None:
+    def __init__(self, backends: Backends, gate: Gate, deployment: Deployment) -> None:
         self._health = health.aio.HealthServicer()
         self._server = aio.server(
             options=wire.SERVER_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS, interceptors=[wire.ErrorInterceptor()]
         )
         self._server.add_generic_rpc_handlers((FrontDoor(backends, gate),))
+        deployment_rpc.add_DeploymentServiceServicer_to_server(deployment, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     async def start(self, host: str, port: int) -> int:

@@ -7,7 +7,7 @@ import re
 
 from srbench.v1 import experiment_pb2, recipe_pb2, replay_pb2
 from srbench.v1 import planner_service_pb2 as planner
-from srbench_kit import views
+from srbench_kit import pages, views
 from srbench_kit.errors import InvalidInput
 from srbench_kit.ids import uuid7_hex
 from srbench_kit.values import Json, to_value
@@ -16,10 +16,10 @@ from starlette.responses import Response
 from srbench_gateway import answers
 from srbench_gateway.fields import fill, unknown
 from srbench_gateway.params import Param
-from srbench_gateway.planning_routes import AFTER, FREEZE_TIMEOUT_S, cursor
-from srbench_gateway.routes import Ask, Body, Object, Route, check_required, same_fields
+from srbench_gateway.planning_routes import AFTER, AFTER_NUMBER, CHECKED_PLAN, FREEZE_TIMEOUT_S
+from srbench_gateway.routes import Ask, Body, Object, Route, check_required
 from srbench_gateway.run_routes import START_TIMEOUT_S
-from srbench_gateway.schema import BOOLEAN, INTEGER, NO_MODEL_REQUESTS, NUMBER, TEXT, listed, mapped, nullable, record, ref
+from srbench_gateway.schema import BOOLEAN, INTEGER, NO_MODEL_REQUESTS, TEXT, listed, nullable, record, ref
 
 _FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -52,11 +52,16 @@ async def candidate_plan(ask: Ask) -> Object:
 
 
 async def experiments(ask: Ask) -> Object:
-    request = experiment_pb2.ListExperimentsRequest(page_size=ask.number("limit"), page_token=ask.text("after"))
+    token = pages.from_number(ask.number("after"))
+    request = experiment_pb2.ListExperimentsRequest(page_size=ask.number("limit"), page_token=token)
     found = await ask.planner(ask.plans.ListExperiments, request)
-    token = found.next_page_token
     shown: list[Json] = [views.plain(item) for item in found.experiments]
-    return {"experiments": shown, "next_cursor": cursor(token), "has_more": bool(token)}
+    return {"experiments": shown, **_further(found.next_page_token)}
+
+
+def _further(token: str) -> Object:
+    """Whether there is more, and where it goes on."""
+    return {"next_cursor": pages.as_number(token), "has_more": bool(token)}
 
 
 async def create_experiment(ask: Ask) -> Object:
@@ -73,23 +78,23 @@ async def experiment(ask: Ask) -> Object:
 async def delete_experiment(ask: Ask) -> Object:
     request = experiment_pb2.DeleteExperimentRequest(id=ask.ids["experiment_id"])
     found = await ask.planner(ask.plans.DeleteExperiment, request)
-    return views.plain(found)
+    return views.experiment_deletion(found)
 
 
 async def experiment_runs(ask: Ask) -> Object:
     request = experiment_pb2.ListExperimentRunsRequest(
-        id=ask.ids["experiment_id"], page_size=ask.number("limit"), page_token=ask.text("after")
+        id=ask.ids["experiment_id"], page_size=ask.number("limit"), page_token=pages.from_number(ask.number("after"))
     )
     found = await ask.planner(ask.plans.ListExperimentRuns, request)
-    token = found.next_page_token
     members: list[Json] = [views.experiment_member(item) for item in found.members]
-    shown = views.plain(found.experiment)
-    return {"experiment": shown, "members": members, "next_cursor": cursor(token), "has_more": bool(token)}
+    return {"experiment": views.plain(found.experiment), "members": members, **_further(found.next_page_token)}
 
 
 async def attach_run(ask: Ask) -> Object:
+    """The link, with the experiment as it is now: released clients read the latter."""
     ask.body.id = ask.ids["experiment_id"]
-    return views.experiment_member(await ask.planner(ask.plans.AttachExperimentRun, ask.body))
+    member = views.experiment_member(await ask.planner(ask.plans.AttachExperimentRun, ask.body))
+    return {**await experiment(ask), **member}
 
 
 async def recipes(ask: Ask) -> Object:
@@ -116,6 +121,13 @@ def _replay_body(body: Object) -> replay_pb2.CreateReplayRequest:
     check_required(body, ("baseline_run_id", "preview_run_id"))
     key = body.get("idempotency_key")
     return fill(replay_pb2.CreateReplayRequest(), {**body, "idempotency_key": uuid7_hex() if key is None else key})
+
+
+def _experiment_body(body: Object) -> experiment_pb2.CreateExperimentRequest:
+    """An experiment without a key is a new one each time, as a start without one is."""
+    check_required(body, ("name",))
+    key = body.get("idempotency_key")
+    return fill(experiment_pb2.CreateExperimentRequest(), {**body, "idempotency_key": uuid7_hex() if key is None else key})
 
 
 def _candidate_body(body: Object) -> planner.CreateCandidatePlanRequest:
@@ -151,7 +163,7 @@ CANDIDATE = Body(
         "additionalProperties": False,
     },
 )
-EXPERIMENT = same_fields(experiment_pb2.CreateExperimentRequest, required=("name", "idempotency_key"))
+EXPERIMENT = Body(message=experiment_pb2.CreateExperimentRequest, make=_experiment_body, required=("name",))
 ATTACH = Body(
     message=experiment_pb2.AttachExperimentRunRequest,
     make=_attach_body,
@@ -168,7 +180,7 @@ ATTACH = Body(
 )
 _LIMIT_25 = Param("limit", "int", "Most to return.", 1, 25, default=10)
 _LIMIT_50 = Param("limit", "int", "Most to return.", 1, 50, default=20)
-_RUN_ROWS = listed(ref("RunRow"))
+_RUN_OPTIONS = listed(ref("RunOption"))
 
 ROUTES = [
     Route(
@@ -187,9 +199,9 @@ ROUTES = [
         answer=replay_options,
         params=(Param("baseline_run_id", "text", "List the previews that fit this run.", high=64), AFTER, _LIMIT_25),
         shows=record(
-            baseline=nullable(ref("RunRow")),
-            baselines=_RUN_ROWS,
-            options=_RUN_ROWS,
+            baseline=nullable(ref("RunOption")),
+            baselines=_RUN_OPTIONS,
+            options=_RUN_OPTIONS,
             next_cursor=nullable(TEXT),
             has_more=BOOLEAN,
             scanned_pairs=INTEGER,
@@ -206,25 +218,15 @@ ROUTES = [
         about="Freezes a plan that asks registered routers exactly what a baseline asked its targets.",
         answer=candidate_plan,
         body=CANDIDATE,
-        shows=record(
-            manifest={"type": "object"},
-            plan_sha256=TEXT,
-            case_sha256=TEXT,
-            total=INTEGER,
-            case_count=INTEGER,
-            case_counts=mapped(INTEGER),
-            worst_case_cost_usd=nullable(NUMBER),
-            status={"const": "validated"},
-            model_requests=NO_MODEL_REQUESTS,
-        ),
+        shows=CHECKED_PLAN,
     ),
     Route(
         method="GET",
         path="/experiments",
         about="Lists experiments, newest first.",
         answer=experiments,
-        params=(AFTER, _LIMIT_50),
-        shows=record(experiments=listed(ref(experiment_pb2.Experiment)), next_cursor=nullable(TEXT), has_more=BOOLEAN),
+        params=(AFTER_NUMBER, _LIMIT_50),
+        shows=record(experiments=listed(ref(experiment_pb2.Experiment)), next_cursor=nullable(INTEGER), has_more=BOOLEAN),
     ),
     Route(
         method="POST",
@@ -247,18 +249,18 @@ ROUTES = [
         path="/experiments/{experiment_id}",
         about="Deletes an experiment and keeps its runs; refused while one of them has not ended.",
         answer=delete_experiment,
-        shows=ref(experiment_pb2.DeletedExperiment),
+        shows=ref("DeletedExperiment"),
     ),
     Route(
         method="GET",
         path="/experiments/{experiment_id}/runs",
         about="Lists the runs of an experiment, newest link first.",
         answer=experiment_runs,
-        params=(AFTER, _LIMIT_50),
+        params=(AFTER_NUMBER, _LIMIT_50),
         shows=record(
             experiment=ref(experiment_pb2.Experiment),
             members=listed(ref("ExperimentMember")),
-            next_cursor=nullable(TEXT),
+            next_cursor=nullable(INTEGER),
             has_more=BOOLEAN,
         ),
     ),
@@ -268,14 +270,14 @@ ROUTES = [
         about="Links a run to an experiment. The same link again changes nothing.",
         answer=attach_run,
         body=ATTACH,
-        shows=ref("ExperimentMember"),
+        shows=ref("AttachedRun"),
     ),
     Route(
         method="GET",
         path="/runs/{run_id}/recipes",
         about="Says, for every router of a run, whether its recipe was captured.",
         answer=recipes,
-        shows=record(recipes=listed({"type": "object"})),
+        shows=record(recipes=listed(ref(recipe_pb2.RunRecipe))),
     ),
     Route(
         method="GET",
@@ -283,6 +285,6 @@ ROUTES = [
         about="Downloads the recipe of one router of a run; 404 when it was not captured.",
         answer=recipe,
         params=(Param("target_id", "text", "The router.", high=256, required=True),),
-        shows={"type": "object"},
+        shows=ref(recipe_pb2.Recipe),
     ),
 ]

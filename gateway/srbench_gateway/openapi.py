@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib import metadata, resources
 from typing import Any
@@ -11,7 +12,17 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import comparison_pb2, experiment_pb2, plan_pb2, power_pb2, report_pb2, routing_flow_pb2, target_pb2
+from srbench.v1 import (
+    comparison_pb2,
+    experiment_pb2,
+    judging_pb2,
+    plan_pb2,
+    power_pb2,
+    recipe_pb2,
+    report_pb2,
+    routing_flow_pb2,
+    target_pb2,
+)
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import recovery_service_pb2 as recovery
 from srbench_kit.jsonview import enum_name, json_name
@@ -21,6 +32,7 @@ from srbench_gateway.params import Param
 from srbench_gateway.routes import MAX_ID_CHARS, PREFIX, Body, Route, Table
 from srbench_gateway.schema import (
     ANYTHING,
+    BOOLEAN,
     INTEGER,
     NO_MODEL_REQUESTS,
     NUMBER,
@@ -46,6 +58,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     planner.ExperimentMember,
     experiment_pb2.Experiment,
     experiment_pb2.DeletedExperiment,
+    recipe_pb2.RunRecipe,
     plan_pb2.Limits,
     accounting.Outcome,
     accounting.Call,
@@ -61,6 +74,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     comparison_pb2.ExportHeader,
     comparison_pb2.ExportTarget,
     comparison_pb2.AccountingCorrection,
+    judging_pb2.Judging,
     power_pb2.PowerEstimate,
 )
 _VALUE, _TIME, _DURATION = "srbench.v1.Value", "google.protobuf.Timestamp", "google.protobuf.Duration"
@@ -183,7 +197,19 @@ def _apply_views(found: dict[str, Any]) -> None:
     )
     found["Run"] = derived("Run", ("plan",), plan_sha256=TEXT, manifest=ref("Manifest"))
     found["RunRow"] = derived("Run", manifest=ref("ManifestSummary"), manifest_summary={"const": True})
-    found["ExperimentMember"] = derived("ExperimentMember", run=ref("RunRow"), run_id=TEXT, hypothesis=nullable(TEXT))
+    found["RunOption"] = record(**found["RunRow"]["properties"], run_id=TEXT, name=TEXT, profile=TEXT, case_count=INTEGER)
+    found["ExperimentMember"] = derived(
+        "ExperimentMember", run=ref("RunRow"), run_id=TEXT, hypothesis=nullable(TEXT), linked_at=nullable(NUMBER)
+    )
+    found["AttachedRun"] = derived("Experiment", **found["ExperimentMember"]["properties"])
+    found["DeletedExperiment"] = derived(
+        "DeletedExperiment",
+        deleted={"const": True},
+        unlinked_runs=INTEGER,
+        runs_deleted=INTEGER,
+        model_requests=NO_MODEL_REQUESTS,
+    )
+    found["Recipe"] = _recipe(found)
     found["RunEvent"] = derived("RunEvent", at=nullable(NUMBER), kind=TEXT)
     found["CallRow"] = derived("Call", CALL_TEXTS)
     found["ManifestTarget"] = _manifest_target(found)
@@ -213,6 +239,14 @@ def _exported_case() -> Schema:
         "properties": {"id": TEXT, "targets": listed(ref("ExportTarget"))},
         "required": ["id", "targets"],
     }
+
+
+def _recipe(found: dict[str, Any]) -> Schema:
+    """A captured recipe: what it is, beside the parts of the configuration where the document is given."""
+    kept = {key: value for key, value in found["Recipe"]["properties"].items() if key not in ("document", "capture_at")}
+    about = {"target_id": TEXT, "config_hash": TEXT, "captured_at": nullable(NUMBER)}
+    schema = record(**about, **kept, redacted=BOOLEAN, source=TEXT, scope=TEXT)
+    return {**schema, "additionalProperties": True}
 
 
 def _manifest_target(found: dict[str, Any]) -> Schema:
@@ -317,7 +351,9 @@ def _body(body: Body[Any]) -> Schema:
 def _described(schema: Schema, name: str) -> Schema:
     """`schema` with the comment of the proto."""
     comment = _comments().get(name)
-    return {**schema, "description": comment} if comment else schema
+    # Protos count picodollars; what is shown is in US dollars.
+    shown = re.sub(r"(?<=_)picodollars", "usd", comment or "").replace("picodollars", "US dollars")
+    return {**schema, "description": shown} if shown else schema
 
 
 @cache

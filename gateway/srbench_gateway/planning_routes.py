@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from srbench.v1 import plan_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit import views
 from srbench_kit.errors import InvalidInput
@@ -22,6 +23,8 @@ VERSION = "sr-bench-1.0"
 PROFILES = ("smoke", "quick", "standard")
 FREEZE_TIMEOUT_S = 120.0
 AFTER = Param("after", "text", "`next_cursor` of the page before.")
+# Where released clients know integers alone; 0 is the beginning.
+AFTER_NUMBER = Param("after", "int", "`next_cursor` of the page before.", default=0)
 
 
 def cursor(token: str) -> str | None:
@@ -55,10 +58,11 @@ async def preparation_options(ask: Ask) -> Object:
     return views.preparation_options(await ask.planner(ask.plans.GetCatalog, request))
 
 
-async def targets(ask: Ask) -> Object:
+async def targets(ask: Ask) -> Response:
+    """With the registry's revision as the entity tag, which registering by gRPC takes as the expected one."""
     found = await ask.planner(ask.plans.ListTargets, planner.ListTargetsRequest())
     shown: list[Json] = [views.target(item) for item in found.targets]
-    return {"targets": shown}
+    return answers.answer({"targets": shown}, headers={"etag": f'"{found.revision}"'})
 
 
 async def datasets(ask: Ask) -> Object:
@@ -172,6 +176,19 @@ HEALTH = record(
     store_id=TEXT,
     grpc_port=INTEGER,
     services=mapped(BOOLEAN),
+)
+CHECKED_PLAN = record(
+    manifest=ref("Manifest"),
+    plan_sha256=TEXT,
+    case_sha256=TEXT,
+    total=INTEGER,
+    case_count=INTEGER,
+    case_counts=mapped(INTEGER),
+    worst_case_cost_usd=nullable({"type": "number"}),
+    worst_case_gaps=listed(ref(plan_pb2.SpendGap)),
+    most_calls=INTEGER,
+    status={"const": "validated"},
+    model_requests=NO_MODEL_REQUESTS,
 )
 _LIMIT_500 = Param("limit", "int", "Most to return.", 1, 500, default=500)
 _LIMIT_100 = Param("limit", "int", "Most to return.", 1, 100, default=100)
@@ -294,16 +311,6 @@ ROUTES = [
         about="Checks a manifest and freezes it. The body is the manifest itself, or an object that holds it.",
         answer=check_plan,
         body=PLAN,
-        shows=record(
-            manifest=ref("Manifest"),
-            plan_sha256=TEXT,
-            case_sha256=TEXT,
-            total=INTEGER,
-            case_count=INTEGER,
-            case_counts=mapped(INTEGER),
-            worst_case_cost_usd=nullable({"type": "number"}),
-            status={"const": "validated"},
-            model_requests=NO_MODEL_REQUESTS,
-        ),
+        shows=CHECKED_PLAN,
     ),
 ]

@@ -6,8 +6,8 @@ from srbench.v1 import routing_flow_pb2
 from srbench_kit import views
 
 from srbench_gateway.params import Param
+from srbench_gateway.reading_routes import REPORT_TIMEOUT_S
 from srbench_gateway.routes import Ask, Object, Route
-from srbench_gateway.run_routes import REPORT_TIMEOUT_S
 from srbench_gateway.schema import ref
 
 

@@ -23,10 +23,8 @@ def descriptors() -> descriptor_pb2.FileDescriptorSet:
     """The protos with their comments."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
-        files = sorted(
-            str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto" / "srbench" / "v1").glob("*.proto")
-        )
-        arguments = ["protoc", f"-I{ROOT / 'proto'}", f"-I{Path(protoc.__file__).parent / '_proto'}"]
+        files = sorted(str(path.relative_to(PROTO)) for path in (PROTO / "srbench" / "v1").glob("*.proto"))
+        arguments = ["protoc", f"-I{PROTO}", f"-I{Path(protoc.__file__).parent / '_proto'}"]
         code = protoc.main([*arguments, "--include_source_info", f"--descriptor_set_out={out}", *files])
         if code:
             raise SystemExit(code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import ThreadingHTTPServer
@@ -37,7 +36,7 @@ BROKEN = {
 }
 Go = Callable[..., Page]
 # Machines that run all tests at once are slow; a passing test never waits that long.
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def browser() -> Iterator[Browser]:
     """Debian's chromium; a machine without it fails the tests, for skipped ones would prove nothing."""
     if not CHROMIUM.exists():
-        pytest.fail("the browser tests need /usr/bin/chromium: apt-get install -y --no-install-recommends chromium")
+        pytest.fail("the browser tests need /usr/bin/chromium: tools/prepare-browser installs it")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         yield started
@@ -90,7 +89,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, hub: Hub) -> Iterator[Stack]
     arc = folder / "arc"
     service.module("srbench_testbed.arc_export", "--out", str(arc))
     with (
-        upstream(folder, service.TESTBED | {"faults": [BROKEN]}) as testbed,
+        upstream(folder, service.TESTBED | {"faults": [BROKEN]}, answer_key=service.answer_key(folder)) as testbed,
         odd_upstream() as odd,
         service.serving(folder / "store", HF_ENDPOINT=hub.url) as api,
     ):
@@ -107,12 +106,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory, hub: Hub) -> Iterator[Stack]
 @pytest.fixture
 def api(stack: Stack) -> Api:
     return stack.api
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _fresh_screenshots() -> None:
-    shutil.rmtree(SCREENSHOTS, ignore_errors=True)
-    SCREENSHOTS.mkdir(parents=True)
 
 
 class Watch:
@@ -141,7 +134,7 @@ class Watch:
 def go(stack: Stack, context: BrowserContext) -> Iterator[Go]:
     """Opens a path of the Dashboard in a new tab."""
     watch = Watch(stack.url)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
 
     def open_page(path: str = "/", page: Page | None = None) -> Page:
         if page is None:
@@ -159,6 +152,7 @@ def shoot() -> Callable[[Page, str], None]:
     """Writes a screenshot of the whole page."""
 
     def take(page: Page, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
     return take

@@ -37,7 +37,14 @@ ROUTERS: list[dict[str, Any]] = [
             {"decision": "doubtful", "calls": ["compact", "frontier"], "share": 0.3},
             {"decision": "everyday", "model": "compact"},
         ],
-    }
+    },
+    {
+        "id": "plain",
+        "routes": [
+            {"decision": "hard", "model": "frontier", "share": 0.9},
+            {"decision": "everyday", "model": "compact"},
+        ],
+    },
 ]
 TESTBED = {"seed": SEED, "models": MODELS, "routers": ROUTERS}
 
@@ -137,14 +144,37 @@ def question(number: int, **more: Any) -> dict[str, Any]:
     } | more
 
 
+def contest() -> list[dict[str, Any]]:
+    """Sixty questions whose answers the testbed knows, so that its models differ in skill."""
+    text = "Contest {}?\n\nA. yes\nB. no\nC. perhaps\nD. never\n\nReply with the letter."
+    message = [[{"role": "user", "content": text.format(number)}] for number in range(60)]
+    choices = ["yes", "no", "perhaps", "never"]
+    return [
+        question(
+            number, id=f"mmlu-pro/contest-{number}", messages=message[number], answer="ABCD"[number % 4], choices=choices
+        )
+        for number in range(60)
+    ]
+
+
+def answer_key(folder: Path) -> Path:
+    """What the testbed knows of the contest."""
+    cases, key = folder / "contest.jsonl", folder / "key.jsonl"
+    cases.write_text("".join(json.dumps(case) + "\n" for case in contest()))
+    module("srbench_testbed.answer_key", "--cases", str(cases), "--out", str(key))
+    return key
+
+
 def testbed_targets(config: Path, base_url: str) -> list[Any]:
-    """What is registered: the testbed's own targets, the unpriced one without prices, and one that fixes parameters."""
+    """What is registered: the testbed's own targets, the unpriced one without prices, one that fixes parameters, and the
+    router once more with its recipe captured."""
     found: Any = targets_document(read_config(config), base_url)["targets"]
     for target in found:
         if target["id"] == "unpriced":
             del target["prices"]
     fixed = {"id": "fixed", "kind": "single", "model": "compact", "base_url": base_url, "prices": {"compact": PRICE}}
-    return [*found, fixed | {"request_params": {"max_tokens": 256, "temperature": 0.7}}]
+    captured = next(target for target in found if target["id"] == "mixture") | {"id": "captured", "capture_recipe": True}
+    return [*found, captured, fixed | {"request_params": {"max_tokens": 256, "temperature": 0.7}}]
 
 
 def command(*arguments: str, **environment: str) -> str:

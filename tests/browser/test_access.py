@@ -76,6 +76,25 @@ def test_a_session_may_write_with_its_csrf_token_and_ends_by_signing_out(guarded
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+def test_a_session_that_ends_takes_nothing_that_was_filled_in(guarded: Api, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(guarded.url + "/create")
+    page.get_by_label("Token", exact=True).fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("textbox", name="Name").fill("half written")
+    context.clear_cookies()
+    page.get_by_role("radio", name="Quick").check()
+    expect(page.get_by_text("Your session has ended.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Name")).to_have_count(0)
+    page.get_by_label("Token", exact=True).fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("textbox", name="Name")).to_have_value("half written")
+    expect(page.get_by_role("radio", name="Quick")).to_be_checked()
+    # It is a session again: what it reads is read, and nothing is left of the refusal.
+    expect(page.get_by_text("questions, prepared automatically").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_a_reader_sees_the_form_and_cannot_use_it(guarded: Api, as_reader: BrowserContext) -> None:
     page = as_reader.new_page()
     page.goto(guarded.url + "/create")

@@ -191,6 +191,36 @@ def test_token_counts_beyond_a_double_stay_exact(go: Go, api: Api, odd: str) -> 
     expect(page.get_by_label("Usage as received").last).to_contain_text(str(PROMPT_TOKENS))
 
 
+def test_a_correction_stands_beside_the_receipts_and_changes_none(go: Go, stack: Stack, api: Api) -> None:
+    run_id = api.run(stack.manifest("compact", name="reconciled"))
+    before = api.get(f"/runs/{run_id}/calls")["calls"]
+    asked = api.get(f"/runs/{run_id}/spend")["call_count"]
+    page = go(f"/runs/{run_id}/evidence")
+    expect(page.get_by_text("Usage was never reconciled.")).to_be_visible()
+    page.get_by_role("button", name="Reconcile usage", exact=True).click()
+    line = page.get_by_role("table", name="Accounting corrections").get_by_role("row").nth(1)
+    expect(line).to_contain_text("Verified")
+    expect(line).to_contain_text("12 / 0 / 0")
+    expect(page.get_by_text("Every receipt stays as it was recorded", exact=False)).to_be_visible()
+    assert api.get(f"/runs/{run_id}/calls")["calls"] == before
+    assert api.get(f"/runs/{run_id}/spend")["call_count"] == asked
+
+
+def test_saved_answers_are_graded_again_and_exported_without_a_model(go: Go, stack: Stack, api: Api) -> None:
+    run_id = api.run(stack.manifest("compact", name="regraded"))
+    page = go(f"/runs/{run_id}/evidence")
+    page.get_by_role("button", name="Regrade saved answers", exact=True).click()
+    expect(page.get_by_text("0 of 12 answers are judged differently", exact=False)).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export training matrix: JSON").click()
+    assert len(json.loads(download.value.path().read_text())["cases"]) == 12
+    holdout = service.question(1, metadata={"stratum": "math", "split": "holdout"})
+    kept = api.run(stack.manifest("compact", cases=[holdout], name="holdout"))
+    go(f"/runs/{kept}/evidence", page)
+    page.get_by_role("button", name="Export training matrix: JSON").click()
+    expect(page.get_by_role("alert").filter(has_text="holdout")).to_be_visible()
+
+
 def test_a_run_is_cancelled_after_a_question(stack: Stack, go: Go, api: Api) -> None:
     cases = [service.question(number) for number in range(40)]
     run_id = api.start(stack.manifest("slow", cases=cases, name="to be stopped", limits={"concurrency": 2}))
@@ -200,7 +230,7 @@ def test_a_run_is_cancelled_after_a_question(stack: Stack, go: Go, api: Api) -> 
     assert api.get(f"/runs/{run_id}")["status"] in ("queued", "running")
     page.get_by_role("button", name="Cancel evaluation").click()
     page.get_by_role("button", name="Stop it").click()
-    expect(page.locator('[data-status="cancelled"]').first).to_be_visible(timeout=30_000)
+    expect(page.locator('[data-status="cancelled"]').first).to_be_visible()
     assert api.finish(run_id)["status"] == "cancelled"
 
 
@@ -214,5 +244,5 @@ def test_a_network_cut_during_a_run_ends_with_the_runs_own_end(
     context.set_offline(True)
     api.finish(run_id)
     context.set_offline(False)
-    expect(page.locator('[data-status="completed"]').first).to_be_visible(timeout=30_000)
+    expect(page.locator('[data-status="completed"]').first).to_be_visible()
     assert api.get("/runs?q=cut&limit=5")["total"] == 1

@@ -124,8 +124,8 @@ async def test_a_batch_is_graded_item_by_item(stack: Stack) -> None:
     assert from_value(grades[3].extracted) is None
     assert from_value(grades[4].extracted) == [[[1, 0], [0, 1]]]
     assert from_value(grades[4].details) == {"pairs_correct": 1, "pairs_total": 1}
-    assert grades[1].grader_version == "sr-bench-choice-v1"
-    assert grades[4].grader_version == "sr-bench-grid-v1"
+    assert grades[1].grader_version == "sr-bench-choice-v2"
+    assert grades[4].grader_version == "sr-bench-grid-v2"
     assert not any(grade.failure_reason for grade in grades.values())
 
 

@@ -35,9 +35,9 @@ def target(name: str, base_url: str, **more: Json) -> dict[str, Json]:
     return {"id": name, "kind": "single", "model": name, "base_url": base_url, "prices": {name: dict(PRICE)}} | more
 
 
-def manifest(cases: int, targets: list[dict[str, Json]], **limits: Json) -> dict[str, Json]:
-    """A manifest over `cases` questions."""
-    given: list[Json] = [question(number) for number in range(cases)]
+def manifest(cases: int, targets: list[dict[str, Json]], *, first: int = 0, **limits: Json) -> dict[str, Json]:
+    """A manifest over `cases` questions, from number `first` on."""
+    given: list[Json] = [question(number) for number in range(first, first + cases)]
     wanted: list[Json] = list(targets)
     bounds: dict[str, Json] = {"max_cost_usd": 1, "max_output_tokens": 64} | limits
     return {"version": "sr-bench-1.0", "name": "test", "cases": given, "targets": wanted, "limits": bounds}
@@ -53,6 +53,21 @@ def patient(method: Callable[..., T], request: Any) -> T:
             if error.code() is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+
+
+def prepared(processes: Processes, benchmark: str, profile: str, source: str, revision: str) -> planner.Dataset:
+    """The dataset of `benchmark` that is made of the file or folder `source`."""
+    with processes.planner() as stub:
+        request = planner.CreateDatasetPreparationRequest(
+            benchmarks=[benchmark], profile=profile, source_path=source, revision=revision
+        )
+        job = stub.CreateDatasetPreparation(request)
+        deadline = time.monotonic() + 60
+        while job.status not in ("completed", "failed") and time.monotonic() < deadline:
+            time.sleep(0.1)
+            job = stub.GetDatasetPreparation(planner.GetDatasetPreparationRequest(id=job.id))
+        assert job.status == "completed", job
+        return stub.GetDataset(planner.GetDatasetRequest(id=job.dataset.id))
 
 
 def start(processes: Processes, document: dict[str, Json], key: str = "key") -> str:

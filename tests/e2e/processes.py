@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,20 +43,43 @@ class Child:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(10)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
 
 
+class Stubs:
+    """Stubs of running services, whose addresses a subclass knows."""
+
+    def address(self, name: str) -> str:
+        raise NotImplementedError
+
+    @contextmanager
+    def channel(self, name: str, role: str = "gateway") -> Iterator[grpc.Channel]:
+        """A channel to a service with the internal token."""
+        with grpc.insecure_channel(self.address(name)) as plain:
+            yield grpc.intercept_channel(plain, _Metadata({"authorization": f"Bearer {TOKEN}", "x-srbench-role": role}))
+
+    @contextmanager
+    def planner(self) -> Iterator[planner_rpc.PlannerServiceStub]:
+        with self.channel("planner") as channel:
+            yield planner_rpc.PlannerServiceStub(channel)
+
+    @contextmanager
+    def accounting(self) -> Iterator[accounting_rpc.AccountingServiceStub]:
+        with self.channel("accounting") as channel:
+            yield accounting_rpc.AccountingServiceStub(channel)
+
+
 @dataclass
-class Processes:
+class Processes(Stubs):
     """Planner, accounting, grader and executor over one store; a dead one is started again."""
 
     store: Path
     env: dict[str, str] = field(default_factory=dict)
-    crash: dict[str, str] = field(default_factory=dict)
-    """Service → crash point, see `srbench_kit.crashpoints`."""
+    crash: dict[str, str | Sequence[str]] = field(default_factory=dict)
+    """Service → crash points, one a start, see `srbench_kit.crashpoints`; all but the first wait for `arm`."""
 
     def __post_init__(self) -> None:
         # Unix socket paths are short-lived and short: the kernel allows 107 bytes.
@@ -74,28 +97,44 @@ class Processes:
         command = [sys.executable, "-m", f"srbench_{name}", "--listen", self.address(name)]
         env = os.environ | {f"SR_BENCH_{peer.upper()}_ADDRESS": self.address(peer) for peer in SERVICES[:3]}
         env |= {"SR_BENCH_INTERNAL_TOKEN": TOKEN} | self.env
-        if name in self.crash:
-            env |= {"SR_BENCH_CRASH": self.crash[name], "SR_BENCH_CRASH_MARK": str(self.store / f"crashed-{name}")}
         return Child(name, command + (folder if name != "grader" else []), env, self.store / f"{name}.log")
 
-    def crashed(self, name: str) -> bool:
-        """Whether the crash point was reached."""
-        return (self.store / f"crashed-{name}").exists()
+    def _start(self, child: Child) -> None:
+        """Starts a child with the crash point that is its next."""
+        found = self.crash.get(child.name, ())
+        points = [found] if isinstance(found, str) else found
+        if child.starts < len(points):
+            mark = self._mark(child.name, child.starts)
+            child.env |= {"SR_BENCH_CRASH": points[child.starts], "SR_BENCH_CRASH_MARK": str(mark)}
+            if child.starts:
+                mark.touch()
+        child.start()
+
+    def _mark(self, name: str, number: int) -> Path:
+        return self.store / f"crashed-{name}-{number}"
+
+    def crashed(self, name: str, number: int = 0) -> bool:
+        """Whether a crash point was reached."""
+        return self._mark(name, number).exists()
+
+    def arm(self, name: str, number: int) -> None:
+        """From now on a service that has been started for it counts towards its crash point."""
+        self._mark(name, number).unlink()
 
     def _watch(self) -> None:
         while not self._stopping.wait(0.05):
             for child in self.children.values():
                 if child.process is not None and child.process.poll() is not None and not self._stopping.is_set():
-                    child.start()
+                    self._start(child)
 
     def start(self) -> None:
         for child in self.children.values():
-            child.start()
+            self._start(child)
         for name in SERVICES:
             self.wait_healthy(name)
         self._watcher.start()
 
-    def wait_healthy(self, name: str, timeout_s: float = 30) -> None:
+    def wait_healthy(self, name: str, timeout_s: float = 90) -> None:
         deadline = time.monotonic() + timeout_s
         with grpc.insecure_channel(self.address(name)) as channel:
             stub = health_pb2_grpc.HealthStub(channel)
@@ -117,22 +156,6 @@ class Processes:
         for name in ("executor", "grader", "planner", "accounting"):
             self.children[name].end()
         shutil.rmtree(self._sockets, ignore_errors=True)
-
-    @contextmanager
-    def channel(self, name: str, role: str = "gateway") -> Iterator[grpc.Channel]:
-        """A channel to a service with the internal token."""
-        with grpc.insecure_channel(self.address(name)) as plain:
-            yield grpc.intercept_channel(plain, _Metadata({"authorization": f"Bearer {TOKEN}", "x-srbench-role": role}))
-
-    @contextmanager
-    def planner(self) -> Iterator[planner_rpc.PlannerServiceStub]:
-        with self.channel("planner") as channel:
-            yield planner_rpc.PlannerServiceStub(channel)
-
-    @contextmanager
-    def accounting(self) -> Iterator[accounting_rpc.AccountingServiceStub]:
-        with self.channel("accounting") as channel:
-            yield accounting_rpc.AccountingServiceStub(channel)
 
 
 class _Metadata(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):

@@ -23,7 +23,10 @@ from srbench.v1 import work_queue_service_pb2_grpc as queue_rpc
 from srbench_kit import auth, wire
 from srbench_kit.serving import Server
 
+from tests.conftest import on_both_databases
+
 pytestmark = pytest.mark.e2e
+pytest_generate_tests = on_both_databases
 RUN = "run-0123456789abcdef0123"
 USAGE = b'{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":0}}'
 COST = 10 * 3 + 5 * 7
@@ -70,14 +73,15 @@ async def planner_address() -> AsyncIterator[str]:
 
 
 class Process:
-    """The accounting process on one store."""
+    """The accounting process on one store and database."""
 
-    def __init__(self, store: Path, planner: str) -> None:
-        self._store, self._planner = store, planner
+    def __init__(self, store: Path, planner: str, database: str) -> None:
+        self._store = store
+        self._environment = {"SR_BENCH_PLANNER_ADDRESS": planner, "SR_BENCH_DATABASE_URL": database}
 
     async def start(self) -> None:
         command = [sys.executable, "-m", "srbench_accounting", "--listen", "127.0.0.1:0", "--store", str(self._store)]
-        environment = os.environ | {"SR_BENCH_PLANNER_ADDRESS": self._planner}
+        environment = os.environ | self._environment
         self._process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.PIPE)
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
@@ -90,8 +94,8 @@ class Process:
 
 
 @pytest.fixture
-async def process(tmp_path: Path, planner_address: str) -> AsyncIterator[Process]:
-    found = Process(tmp_path, planner_address)
+async def process(tmp_path: Path, planner_address: str, database_of: str) -> AsyncIterator[Process]:
+    found = Process(tmp_path, planner_address, database_of.format("accounting"))
     await found.start()
     yield found
     await found.stop(signal.SIGKILL)

@@ -41,7 +41,9 @@ def runs(folder: Path, endpoint: Upstream) -> Iterator[tuple[Processes, str, str
         singles = [target(name, endpoint.base_url) for name in ("strong", "weak")]
         base = start(processes, manifest(CASES, singles, concurrency=8), "base")
         other = [target("other", endpoint.base_url)]
-        cand = start(processes, manifest(CASES, other, concurrency=4, max_cost_usd=2), "cand")
+        claims = [{"kind": "non_inferiority", "margin": 0.05, "target_id": "other"}]
+        claiming = manifest(CASES, other, concurrency=4, max_cost_usd=2) | {"claims": claims}
+        cand = start(processes, claiming, "cand")
         assert finish(processes, base).status == finish(processes, cand).status == "completed"
         yield processes, base, cand
 
@@ -55,6 +57,11 @@ def test_a_comparison_of_two_real_runs(runs: tuple[Processes, str, str]) -> None
         assert (one.candidate_target_id, one.paired_cases) == ("other", CASES)
         assert one.wins + one.losses + one.ties == CASES
         assert one.total_cost_saving.unknown_cost_calls == 0
+        low, high = one.quality_delta_adaptive_ci95
+        assert low <= one.quality_delta <= high
+        assert [row.target_id for row in one.band.singles] == ["strong", "weak"]
+        (claim,) = one.claims
+        assert (claim.margin, claim.plan_run_id, claim.exploratory) == (0.05, cand, False)
         request = pb.ComparePairsRequest(baseline_run_id=base, candidate_run_id=cand, outcome="loss", texts=True)
         losses = stub.ComparePairs(request, timeout=60)
         assert losses.total == one.losses

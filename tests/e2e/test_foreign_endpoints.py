@@ -1,8 +1,8 @@
 """Endpoints that nobody here wrote, evaluated for real.
 
 `llmock` comes from PyPI and always runs. Others are named in `SR_BENCH_FOREIGN_ENDPOINTS`, a JSON list such as
-`[{"base_url": "http://127.0.0.1:4000/v1", "model": "mock-gpt"}]`: CONTRIBUTING.md says how to start the LiteLLM proxy and
-`llama_cpp.server` with a real model.
+`[{"base_url": "http://127.0.0.1:4000/v1", "model": "mock-gpt"}]`, with `"usage": false` where none is reported and
+`api_key_env` where a key is asked for. `tests/foreign` prepares two of its own.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from srbench_kit.values import Json
 
 from tests.e2e.evaluations import calls, finish, manifest, outcomes, start, target
 from tests.e2e.processes import Processes, running
@@ -51,11 +53,11 @@ def llmock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
-def evaluate(processes: Processes, base_url: str, model: str, *, usage: bool) -> None:
-    one = target(model, base_url)
+def evaluate(processes: Processes, base_url: str, model: str, *, usage: bool, **more: Json) -> None:
+    one = target(model, base_url, **more)
     run_id = start(processes, manifest(5, [one], concurrency=2, max_output_tokens=64), f"{base_url} {model}")
     run = finish(processes, run_id)
     assert (run.status, run.progress.completed) == ("completed", 5)
@@ -74,5 +76,6 @@ def test_a_plan_runs_against_llmock(processes: Processes, llmock: str) -> None:
 if OTHERS:
 
     @pytest.mark.parametrize("endpoint", OTHERS, ids=[entry["model"] for entry in OTHERS])
-    def test_a_plan_runs_against_a_named_endpoint(processes: Processes, endpoint: dict[str, object]) -> None:
-        evaluate(processes, str(endpoint["base_url"]), str(endpoint["model"]), usage=bool(endpoint.get("usage", True)))
+    def test_a_plan_runs_against_a_named_endpoint(processes: Processes, endpoint: dict[str, Any]) -> None:
+        given = {"usage": True} | endpoint
+        evaluate(processes, **given)

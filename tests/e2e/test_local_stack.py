@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from srbench_cli import lifecycle, service_files
+from srbench_cli.discovery import DEFAULT_PORT
 from srbench_cli.supervisor import free_port
 from srbench_kit.errors import NotFound
 
@@ -49,6 +53,31 @@ def stopped_at_end(tmp_path: Path) -> Iterator[Path]:
         return
 
 
+@contextmanager
+def guest_of_the_default_port(status: str) -> Iterator[bool]:
+    """Something else answers at port 8090; false where the port is taken already, by whoever that is."""
+
+    class Guest(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.wfile.write(f"HTTP/1.0 {status}\r\n\r\nhello".encode())
+
+        def log_message(self, format: str, *arguments: object) -> None: ...
+
+    try:
+        server = HTTPServer(("127.0.0.1", DEFAULT_PORT), Guest)
+    except OSError:
+        yield False
+        return
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield True
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 def test_a_missing_service_is_started_and_started_again_after_a_crash(
     call: Callable[..., subprocess.CompletedProcess[str]], stopped_at_end: Path
 ) -> None:
@@ -69,6 +98,18 @@ def test_a_missing_service_is_started_and_started_again_after_a_crash(
     third = call("srbench_cli", "--store", str(store), "catalog")
     assert third.returncode == 0, third.stderr
     assert "started the service" in third.stderr
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "200 OK"])
+def test_whoever_holds_the_default_port_is_passed_by(
+    call: Callable[..., subprocess.CompletedProcess[str]], stopped_at_end: Path, status: str
+) -> None:
+    with guest_of_the_default_port(status) as is_there:
+        started = call("srbench_cli", "--store", str(stopped_at_end), "catalog")
+        assert (started.returncode, "started the service at http://127.0.0.1:" in started.stderr) == (0, True), (
+            started.stderr
+        )
+        assert not is_there or "127.0.0.1:8090 " not in started.stderr
 
 
 def _environments(store: Path) -> dict[str, dict[str, str]]:

@@ -75,7 +75,7 @@ class Loop:
 
     def counts(self) -> dict[str, Any]:
         """What the testbed was asked."""
-        with urllib.request.urlopen(f"{self.testbed}/testbed/counts", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.testbed}/testbed/counts", timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -180,6 +180,9 @@ def test_a_replay_takes_saved_answers_and_calls_no_model(loop: Loop, baseline: A
     assert (whole["total_spend_usd"], row["replayed_call_count"]) == (0, 6)
     calls = loop.command("show", report["run_id"], "--calls")["calls"]
     assert {call["status"] for call in calls} == {"replayed"}
+    refused = loop.command("bundle", report["run_id"], "--output", "replay.tar", exit_code=2)
+    assert "NOT_LIVE" in refused
+    assert not (loop.folder / "replay.tar").exists()
     assert {call["source_run_id"] for call in calls} == {baseline["run_id"]}
     assert all(call["id"].startswith("cached-") and call["source_call_id"].startswith("call-") for call in calls)
     one = loop.command("show", report["run_id"], "--call-id", calls[0]["id"])
@@ -267,7 +270,7 @@ def test_a_change_that_needs_a_restart_is_handed_over_and_learned_state_is_not_r
 ) -> None:
     endpoint = ("--endpoint", loop.testbed)
     with urllib.request.urlopen(
-        urllib.request.Request(f"{loop.testbed}/api/v1/config", headers={"authorization": f"Bearer {TOKEN}"}), timeout=10
+        urllib.request.Request(f"{loop.testbed}/api/v1/config", headers={"authorization": f"Bearer {TOKEN}"}), timeout=60
     ) as answer:
         config = json.load(answer)
     config["listeners"] = [{"name": "http", "timeout_s": 10}]

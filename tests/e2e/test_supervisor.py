@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from srbench_cli import lifecycle, service_files
 from srbench_kit.errors import Conflict, NotFound
+
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 SCRIPT = Path(__file__).parent / "fake_stack" / "stack.py"
@@ -70,13 +71,6 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def test_a_ready_stack_says_where_it_is_and_leaves_nothing_behind_when_it_stops(
     stack: Callable[..., subprocess.Popen[str]], store: Path
 ) -> None:
@@ -90,7 +84,7 @@ def test_a_ready_stack_says_where_it_is_and_leaves_nothing_behind_when_it_stops(
     sockets = Path(record.sockets)
     assert oct(sockets.stat().st_mode & 0o777) == "0o700"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=60) == 0
     assert not (store / "service.json").exists()
     assert not sockets.exists()
     assert not service_files.is_locked(store)
@@ -102,7 +96,7 @@ def test_processes_stop_in_order_gateway_first_and_accounting_last(
     process = stack()
     ready(process)
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=20)
+    process.wait(timeout=60)
     stops = [event[0] for event in events(store) if event[1] == "stop"]
     assert stops == ["gateway", "executor-0", "grader", "planner", "accounting"]
 
@@ -121,7 +115,7 @@ def test_a_process_that_cannot_start_ends_the_stack_with_its_reason_and_its_log(
     stack: Callable[..., subprocess.Popen[str]], store: Path
 ) -> None:
     process = stack("planner=dies")
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 6
     assert "error [CHILD_FAILED]: the planner exited with 3 while starting" in said
     assert "the store is broken" in said
@@ -157,7 +151,7 @@ def test_killing_the_supervisor_kills_its_processes_and_only_then_frees_the_stor
 def test_a_second_stack_on_the_same_store_is_refused(stack: Callable[..., subprocess.Popen[str]], store: Path) -> None:
     url = ready(stack())
     second = stack()
-    _, said = second.communicate(timeout=20)
+    _, said = second.communicate(timeout=60)
     assert said == f"error [STORE_IN_USE]: a service already runs on the store {store} at {url}\n"
     assert service_files.running(store) is not None
 
@@ -169,7 +163,7 @@ def test_a_process_that_ignores_the_request_to_stop_is_killed_after_its_time(
     ready(process)
     deaf = pids(store)["executor-0"]
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=60) == 0
     assert not alive(deaf)
     assert [event[0] for event in events(store) if event[1] == "stop"][-1] == "accounting"
 
@@ -189,7 +183,7 @@ def test_stop_ends_a_running_stack_and_says_when_there_is_none(
     process = stack()
     ready(process)
     assert lifecycle.stop(store, 20.0).pid == process.pid
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=60) == 0
     with pytest.raises(NotFound) as caught:
         lifecycle.stop(store, 1.0)
     assert caught.value.reason == "NOT_RUNNING"

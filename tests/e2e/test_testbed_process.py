@@ -50,7 +50,7 @@ def run(module: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 def ask(url: str, model: str, prompt: str) -> str:
     request = {"model": model, "messages": [{"role": "user", "content": prompt}]}
-    response = httpx.post(f"{url}/v1/chat/completions", json=request, timeout=10, trust_env=False)
+    response = httpx.post(f"{url}/v1/chat/completions", json=request, timeout=60, trust_env=False)
     content: str = response.raise_for_status().json()["choices"][0]["message"]["content"]
     return content
 
@@ -115,7 +115,7 @@ def test_it_ends_on_sigterm_even_with_an_answer_in_hand(tmp_path: Path) -> None:
     with process("srbench_testbed", "--ledger", str(path)) as (started, url):
         httpx.post(f"{url}/testbed/faults", json={"fault": "endless_stream"}, trust_env=False)
         request = {"model": "small", "messages": [{"role": "user", "content": "x"}], "stream": True}
-        with httpx.stream("POST", f"{url}/v1/chat/completions", json=request, timeout=10, trust_env=False) as response:
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=request, timeout=60, trust_env=False) as response:
             parts = response.iter_raw()
             next(parts)
             started.send_signal(signal.SIGTERM)
@@ -162,7 +162,7 @@ def test_the_grader_process_is_healthy_grades_and_drains(tmp_path: Path) -> None
                 answers=[pb.Answer(sequence=1, grader="choice", text="**Answer:** B")], references=[reference]
             )
             graded = rpc.GraderServiceStub(channel).GradeBatch(
-                request, metadata=(("x-srbench-role", "accounting"),), timeout=10
+                request, metadata=(("x-srbench-role", "accounting"),), timeout=60
             )
             assert graded.grades[0].correct
         started.send_signal(signal.SIGTERM)

@@ -24,27 +24,31 @@ class Upstream:
         return f"{self.url}/v1"
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=60) as answer:
             return json.loads(answer.read())
 
     def ledger(self) -> list[dict[str, Any]]:
         """Every chat request received."""
-        with urllib.request.urlopen(f"{self.url}/testbed/ledger?limit=100000", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/testbed/ledger?limit=100000", timeout=60) as answer:
             rows = [json.loads(line) for line in answer.read().splitlines()]
         return [row for row in rows if row["path"].endswith("/chat/completions")]
 
     def fault(self, rule: dict[str, Any] | list[Any]) -> None:
         request = urllib.request.Request(f"{self.url}/testbed/faults", json.dumps(rule).encode(), method="POST")
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=60).close()
 
 
 @contextmanager
-def upstream(folder: Path, config: dict[str, Any] | None = None, pace: str = "live") -> Iterator[Upstream]:
+def upstream(
+    folder: Path, config: dict[str, Any] | None = None, pace: str = "live", answer_key: Path | None = None
+) -> Iterator[Upstream]:
     """Starts a testbed on a free port and ends it afterwards."""
     command = [sys.executable, "-m", "srbench_testbed", "--pace", pace]
     if config is not None:
         (folder / "testbed.json").write_text(json.dumps(config))
         command += ["--config", str(folder / "testbed.json")]
+    if answer_key is not None:
+        command += ["--answer-key", str(answer_key)]
     with (folder / "testbed.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL)
     assert process.stdout is not None

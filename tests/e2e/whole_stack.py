@@ -69,6 +69,20 @@ class Stack:
         assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout) if code == 0 and done.stdout else done.stderr
 
+    def cli_any(self, *arguments: str) -> Any:
+        """What a command prints, whatever its exit code."""
+        command = [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+        )
+        return json.loads(done.stdout)
+
     def post(self, path: str, body: Any) -> httpx.Response:
         """A request to the API."""
         return httpx.post(f"{self.url}/api/sr-bench/v1{path}", json=body, timeout=60, trust_env=False)
@@ -77,6 +91,10 @@ class Stack:
         """What the API answers."""
         answer = httpx.get(f"{self.url}/api/sr-bench/v1{path}", params=params, timeout=60, trust_env=False)
         return answer.raise_for_status().json()
+
+    def http(self, path: str) -> httpx.Response:
+        """What the API answers, whatever it is."""
+        return httpx.get(f"{self.url}/api/sr-bench/v1{path}", timeout=60, trust_env=False)
 
     def run(self, folder: Path, document: dict[str, Any], key: str) -> str:
         """The id of a run of `document` that has ended."""
@@ -142,10 +160,10 @@ def manifest(cases: Sequence[dict[str, Any]], targets: Sequence[dict[str, Any]],
 
 
 @contextmanager
-def running_testbed(folder: Path) -> Iterator[Testbed]:
+def running_testbed(folder: Path, pace: str = "zero") -> Iterator[Testbed]:
     """A running testbed with its built-in models."""
     targets = folder / "targets.json"
-    command = [sys.executable, "-m", "srbench_testbed", "--write-targets", str(targets), "--pace", "zero"]
+    command = [sys.executable, "-m", "srbench_testbed", "--write-targets", str(targets), "--pace", pace]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment()
     )
@@ -168,7 +186,7 @@ def running_stack(store: Path, **environment: str) -> Iterator[Stack]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=clean_environment() | {"SR_BENCH_LEASE_S": "2"} | environment,
+        env=clean_environment() | {"SR_BENCH_LEASE_S": "20"} | environment,
     )
     try:
         assert process.stdout is not None

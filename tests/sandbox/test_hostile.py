@@ -16,7 +16,8 @@ from srbench_grader.sandbox.session import Finished
 from srbench_grader.sandbox.values import Program, Sandbox
 
 LIMITS = Limits(wall_s=15, memory_bytes=192 * MIB, process_count=48, disk_bytes=32 * MIB, output_bytes=4 * MIB, cpus=1.0)
-SLACK_S = 25.0
+# A sandbox that does not end its program would wait for ever.
+SLACK_S = 60.0
 
 
 def run(sandbox: Sandbox, code: str, wall_s: float = 15.0, **mounts: Path) -> Finished:

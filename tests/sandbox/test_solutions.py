@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from srbench_grader import solutions
 from srbench_grader.code_blocks import program_in
 from srbench_grader.hidden_tests import IoTest, IoTests, io_tests
 from srbench_grader.pool import WarmPool
-from srbench_grader.sandbox.limits import MIB
-from srbench_grader.sandbox.values import Sandbox
+from srbench_grader.sandbox.limits import MIB, Limits
+from srbench_grader.sandbox.session import Session
+from srbench_grader.sandbox.values import Program, Sandbox
 from srbench_grader.solutions import Solved, solve
-from srbench_kit.errors import Unreachable
+from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.packed_tests import hidden_part
+from srbench_kit.values import to_value
 
 STDIN = IoTests(tests=(IoTest("3\n", "9\n"), IoTest("4\n", "16\n")))
 CALL = IoTests(tests=(IoTest("3", "9"), IoTest("4", "16")), function="square")
@@ -58,6 +62,9 @@ def graded(pool: WarmPool, code: str, tests: IoTests, timeout_s: float = 4.0) ->
         "import sys\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(20000) - 20000 + int(input()) ** 2)",
         "print(reduce(lambda a, b: a * b, [int(input())] * 2))",
         "d = Counter()\nd['x'] += int(input()) ** 2\nprint(d['x'])",
+        "import io, sys\nsys.stdout = io.StringIO()\nprint(int(input()) ** 2)\nsys.__stdout__.write(sys.stdout.getvalue())",
+        "import sys\nprint(int(input()) ** 2)\nsys.stdout.close()",
+        "import os\nassert os.path.isabs(__file__)\nprint(int(input()) ** 2)",
     ],
 )
 def test_programs_that_print_the_answer_pass(pool: WarmPool, code: str) -> None:
@@ -99,6 +106,9 @@ def test_a_program_that_wants_too_much_memory_does_not_pass(pool: WarmPool) -> N
         "class Solution:\n    def square(self, n: int) -> int:\n        return n * n",
         "class Solution:\n    def square(self, n: List[int]) -> Optional[int]:\n        print('!')\n        return n * n",
         "class Answer(int): pass\ndef square(n): return Answer(n * n)",
+        "from decimal import Decimal\ndef square(n): return Decimal(n) * n",
+        "from fractions import Fraction\ndef square(n): return Fraction(2 * n * n, 2)",
+        "def square(n): return complex(n * n, 0)",
     ],
 )
 def test_functions_that_return_the_answer_pass(pool: WarmPool, code: str) -> None:
@@ -118,6 +128,8 @@ def test_functions_that_return_the_answer_pass(pool: WarmPool, code: str) -> Non
         ("equal object", "class Y:\n    def __eq__(self, o): return True\ndef square(n): return Y()"),
         ("wrong type", "def square(n): return str(n * n)"),
         ("tuple", "def square(n): return (n * n,)"),
+        ("no real number", "def square(n): return complex(n * n, 1)"),
+        ("no float", "from decimal import Decimal\ndef square(n): return n * n + Decimal('1e-9')"),
         ("missing", "def cube(n): return n ** 3"),
         (
             "frames of its own",
@@ -132,6 +144,27 @@ def test_functions_that_cheat_or_fail_do_not_pass(pool: WarmPool, label: str, co
     solved = graded(pool, code, CALL, timeout_s=2.0)
     assert not solved.passed
     assert solved.tests_passed < 2
+
+
+DIGITS = "7" * 6000
+
+
+@pytest.mark.parametrize(
+    ("code", "test", "function"),
+    [
+        ("print(int(input()))", IoTest(f"{DIGITS}\n", DIGITS), ""),
+        ("def same(n): return n", IoTest(DIGITS, DIGITS), "same"),
+        ("def same(n): return [n]", IoTest(DIGITS, f"[{DIGITS}]"), "same"),
+    ],
+)
+def test_whole_numbers_may_be_as_long_as_upstream_allows(pool: WarmPool, code: str, test: IoTest, function: str) -> None:
+    assert graded(pool, code, IoTests(tests=(test,), function=function)).passed
+
+
+def test_an_input_that_is_no_json_is_a_failure_to_grade(pool: WarmPool) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        graded(pool, "def same(n): return n", IoTests(tests=(IoTest("one", "1"),), function="same"))
+    assert caught.value.reason == "BAD_TESTS"
 
 
 def test_tuples_count_as_lists_at_the_top_and_nowhere_else(pool: WarmPool) -> None:
@@ -166,11 +199,74 @@ def test_answers_in_all_spellings_of_fences(pool: WarmPool, text: str, passed: b
     assert (code is not None and graded(pool, code, IoTests(tests=(IoTest("3\n", "9\n"),))).passed) is passed
 
 
-def test_a_runner_that_cannot_start_is_no_wrong_answer(bwrap: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solutions, "runner_source", lambda: "raise SystemExit(3)")
-    with pytest.raises(Unreachable) as caught:
-        solutions.ready_runner(bwrap, 256 * MIB)
+@dataclass(frozen=True)
+class Swapping:
+    """Starts `text` where another program was asked for. The pool's own thread goes on starting what it should."""
+
+    sandbox: Sandbox
+    text: str
+
+    def start(self, program: Program, limits: Limits) -> Session:
+        return self.sandbox.start(replace(program, python=("-I", "-c", self.text)), limits)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import sys\nsys.stderr.write('no room')\nraise SystemExit(3)", "exit code 3: no room"),
+        ("raise SystemExit(3)", "exit code 3: no message"),
+        ("import sys, time\nprint('waits', file=sys.stderr, flush=True)\ntime.sleep(60)", "ended for its silence: waits"),
+    ],
+)
+def test_a_runner_that_cannot_start_is_no_wrong_answer_and_says_why(bwrap: Sandbox, text: str, said: str) -> None:
+    with pytest.raises(Unreachable, match=said) as caught:
+        solutions.ready_runner(cast("Sandbox", Swapping(bwrap, text)), 256 * MIB, ready_s=3.0)
     assert caught.value.reason == "SANDBOX_FAILED"
+
+
+OVERTAKEN = """
+import sys, time
+def say(data):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+say(b'0 {"status":"ready"}\\n')
+for line in sys.stdin:
+    say(%r if '"op": "load"' in line else %r)
+time.sleep(30)
+"""
+FINE = b'0 {"status":"ok"}\n'
+DEEP, HALF = b"0 " + b"[" * 8000 + b"\n", b'0 {"status":"error","message":"\\ud800"}\n'
+
+
+@pytest.mark.parametrize(
+    ("load", "test"),
+    [
+        (DEEP, FINE),
+        (HALF, FINE),
+        (FINE, DEEP),
+        (FINE, HALF),
+        (FINE, b'0 {"status":["ok"],"message":{"a":1}}\n'),
+        (FINE, b'0 {"status":' + b"9" * 6000 + b"}\n"),
+        (FINE, b'99999999999999 {"status":"ok"}\n'),
+        (FINE, b'-5 {"status":"ok"}\n'),
+        (FINE, b'5 {"status":"ok"}\nsNaN\n'),
+        (FINE, b'3 {"status":"ok"}\n\xff\xfe\n'),
+        (FINE, b'0 {"status":"ok"}' * 1000),
+        (FINE, b""),
+    ],
+)
+def test_a_program_that_has_taken_its_runner_over_is_wrong_and_nothing_worse(
+    bwrap: Sandbox, monkeypatch: pytest.MonkeyPatch, load: bytes, test: bytes
+) -> None:
+    """Whatever comes out of a sandbox in the runner's place is a verdict that can be told, never a failure to grade."""
+    monkeypatch.setattr(solutions, "runner_source", lambda: OVERTAKEN % (load, test))
+    session = solutions.ready_runner(bwrap, 256 * MIB)
+    try:
+        found = solve(session, "print(1)", STDIN, test_timeout_s=1, grade_timeout_s=20)
+    finally:
+        session.close()
+    assert not found.passed
+    to_value({"status": found.status, "message": found.message}).SerializeToString()
 
 
 def test_a_pool_hands_out_each_sandbox_once_and_leaves_nothing(bwrap: Sandbox) -> None:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 from srbench_kit.errors import EXIT_CODES, InvalidInput, NotFound, SrBenchError
+from srbench_kit.given_files import read_given
 from srbench_kit.values import Json
 
 from srbench_cli import manifests, printing
 from srbench_cli.context import Session, pass_session, shared_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
+
+    from srbench_kit.signing import Signer
 
 VERIFIER = "srbench_accounting.verify"
 
@@ -42,36 +42,55 @@ def bundle(
 
     The same runs give the same bytes. Answers are in it only with --with-answers, and never those of a holdout.
     """
-    from srbench_kit.archive import ArchiveWriter
-    from srbench_kit.bundles import seal
     from srbench_kit.signing import load_signer
 
     from srbench_cli import tables
-    from srbench_cli.bundling import Bundler, answers_by_digest
+    from srbench_cli.bundling import answers_by_digest
 
     printing.check_new_file(output)
-    signer = None if sign_key is None else load_signer(_read(sign_key))
-    answers = {} if with_answers is None else answers_by_digest(manifests.read_document(with_answers), with_answers)
-    with _new_file(output) as file:
+    signer = None if sign_key is None else load_signer(read_given(sign_key))
+    answers = None if with_answers is None else answers_by_digest(manifests.read_document(with_answers), with_answers)
+    shown = write_bundle(session, run_ids, output, signer, answers, answers_name=with_answers)
+    printing.show(shown, lambda: tables.pairs(list(shown.items())), as_json=session.as_json)
+
+
+def write_bundle(
+    session: Session,
+    run_ids: Sequence[str],
+    output: Path,
+    signer: Signer | None = None,
+    answers: dict[str, dict[str, Json]] | None = None,
+    *,
+    answers_name: str | None = None,
+) -> dict[str, Json]:
+    """Writes the bundle to a new file and says what is in it. `answers` by digest come from the file `answers_name`.
+
+    Raises: `InvalidInput` (`NO_ANSWERS`, `OUTPUT_EXISTS`, `BAD_OUTPUT`), `Conflict` (`RUN_NOT_OVER`, `CHANGED_MEANWHILE`).
+    """
+    from srbench_kit.archive import ArchiveWriter
+    from srbench_kit.bundles import seal
+
+    from srbench_cli.bundling import Bundler
+
+    with printing.new_file(output, mode=0o600) as file:
         writer = ArchiveWriter(file)
-        bundler = Bundler(session.door, writer, f"sr-bench {version('sr-bench')}", answers)
+        bundler = Bundler(session.door, writer, f"sr-bench {version('sr-bench')}", answers or {})
         bundler.write(run_ids)
-        if with_answers is not None and not bundler.answer_count:
-            sentence = f"no case in {with_answers} is a dev case of these runs; the bundle would be no better for it"
-            raise InvalidInput("NO_ANSWERS", sentence, value=with_answers)
+        if answers is not None and answers_name is not None and not bundler.answer_count:
+            sentence = f"no case in {answers_name} is a dev case of these runs; the bundle would be no better for it"
+            raise InvalidInput("NO_ANSWERS", sentence, value=answers_name)
         member_count = len(writer.written)
         root = seal(writer, signer)
-    shown: dict[str, Json] = {
+    if bundler.no_comparison:
+        printing.notice(f"the runs are bundled without a comparison: {bundler.no_comparison}")
+    printing.notice(f"wrote {output}; check it with `{session.program} verify {output}`")
+    return {
         "bundle": str(output),
         "root_sha256": root,
         "member_count": member_count,
         "answer_count": bundler.answer_count,
         "signed": signer is not None,
     }
-    if bundler.no_comparison:
-        printing.notice(f"the runs are bundled without a comparison: {bundler.no_comparison}")
-    printing.notice(f"wrote {output}; check it with `{session.program} verify {output}`")
-    printing.show(shown, lambda: tables.pairs(list(shown.items())), as_json=session.as_json)
 
 
 @click.command()
@@ -87,6 +106,14 @@ def verify(session: Session, bundle_file: Path, public_key: Path | None, show_al
     """
     from srbench_cli import verify_table
 
+    found, code = run_verifier(bundle_file, public_key)
+    printing.show(found, lambda: verify_table.verification(found, show_all=show_all), as_json=session.as_json)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def run_verifier(bundle_file: Path, public_key: Path | None = None) -> tuple[dict[str, Json], int]:
+    """(what the verifier found, its exit code). Raises: what the verifier ended with, when it found nothing."""
     arguments = [sys.executable, "-m", VERIFIER, str(bundle_file)]
     arguments += ["--public-key", str(public_key)] if public_key is not None else []
     done = subprocess.run(arguments, capture_output=True, check=False, stdin=subprocess.DEVNULL)
@@ -95,9 +122,7 @@ def verify(session: Session, bundle_file: Path, public_key: Path | None, show_al
     except ValueError:
         raise _failed(done.stderr.decode("utf-8", "replace"), done.returncode) from None
     assert isinstance(found, dict)
-    printing.show(found, lambda: verify_table.verification(found, show_all=show_all), as_json=session.as_json)
-    if done.returncode:
-        raise click.exceptions.Exit(done.returncode)
+    return found, done.returncode
 
 
 def _failed(said: str, code: int) -> SrBenchError:
@@ -108,29 +133,3 @@ def _failed(said: str, code: int) -> SrBenchError:
         return SrBenchError("VERIFIER_FAILED", f"the verifier ended with code {code}: {said.strip()[-500:]}")
     error = NotFound if kinds[code] == "not_found" else InvalidInput
     return error(reason, sentence)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is whole; on any error nothing stays. Raises: as `printing.write_new_file`."""
-    beside = path.absolute().with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(beside, path)
-    except FileExistsError:
-        raise InvalidInput("OUTPUT_EXISTS", f"{path} appeared in the meantime; nothing is ever overwritten") from None
-    except OSError as error:
-        raise InvalidInput("BAD_OUTPUT", f"{path} cannot be written: {error.strerror}", value=path) from None
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()

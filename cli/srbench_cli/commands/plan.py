@@ -12,7 +12,7 @@ from srbench_kit.errors import InvalidInput
 from srbench_kit.values import to_value
 
 from srbench_cli import manifests, printing, tables
-from srbench_cli.context import Session, pass_session, shared_options
+from srbench_cli.context import ANY_INT, Session, pass_session, shared_options
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 
 
@@ -25,7 +25,7 @@ from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 )
 @click.option("--chance", type=float, help="With --power: chance to establish the detectable difference.  [default: 0.8]")
 @click.option(
-    "--answer-tokens", type=int, help="With --power: output tokens of a typical answer.  [default: a tenth of the cap]"
+    "--answer-tokens", type=ANY_INT, help="With --power: output tokens of a typical answer.  [default: a tenth of the cap]"
 )
 @shared_options
 @pass_session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
@@ -32,13 +33,16 @@ _IDENTITY = re.compile(r"[0-9a-f]{64}\Z")
 @click.option(
     "--capacity", type=click.IntRange(1, 100_000), default=1024, show_default=True, help="Cells an executor holds at once."
 )
+@click.option("--harness-cells", type=click.IntRange(0, 1024), envvar="SR_BENCH_HARNESS_CELLS",
+              help="Agents of harnesses at once, with their containers.  [default: one a processor and 4 GiB]")  # fmt: skip
 @click.option("--drain", "drain_s", type=click.FloatRange(0, 3600), default=DRAIN_S, show_default=True,
               help="Seconds that calls in flight get to end when the stack stops.")  # fmt: skip
 @shared_options
 @pass_session
 def serve(
-    session: Session, host: str, port: int | None, store_identity: str, executors: int, capacity: int, drain_s: float
-) -> None:
+    session: Session, host: str, port: int | None, store_identity: str, executors: int, capacity: int,
+    harness_cells: int | None, drain_s: float,
+) -> None:  # fmt: skip
     """Runs the stack in the foreground until Ctrl-C or SIGTERM; a second one ends it at once."""
     if session.url:
         raise InvalidInput("URL_NOT_ALLOWED", "--url names a running service; `serve` takes --host and --port")
@@ -57,6 +61,7 @@ def serve(
         port=chosen,
         executors=executors,
         capacity=capacity,
+        harness_cells=harness_cells,
         token=service_token(location),
         store_identity=store_identity,
         drain_s=drain_s,
@@ -66,12 +71,15 @@ def serve(
 
 def _local(session: Session) -> Location:
     """The location that options and environment give without any address of a running service."""
-    from pathlib import Path
-
     from srbench_cli import discovery
 
     environment = {name: value for name, value in os.environ.items() if name != "SR_BENCH_URL"}
     return discovery.locate(url=None, store=session.store, environment=environment, directory=Path.cwd())
+
+
+def local_store(session: Session) -> Path:
+    """The store that options and environment name, whether or not a service runs on it."""
+    return _local(session).store
 
 
 def service_token(location: Location) -> str:

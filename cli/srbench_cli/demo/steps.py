@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,7 @@ from srbench_cli import lifecycle, manifests, printing, service_files, watch
 from srbench_cli.commands.run import get_report, incompleteness, start
 from srbench_cli.context import Session
 from srbench_cli.demo import plan, processes
+from srbench_cli.demo.closing import close
 from srbench_cli.demo.loop import improve
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
 from srbench_cli.terminal import json_text
@@ -47,6 +48,11 @@ class Workspace:
         """Source files, the answer key and the testbed's configuration."""
         return self.root / "work"
 
+    @property
+    def bundle(self) -> Path:
+        """The bundle of the demo's runs."""
+        return self.root / "runs.tar"
+
     def log(self, name: str) -> Path:
         """The log of one of the demo's processes."""
         return self.store / "logs" / f"demo-{name}.log"
@@ -64,15 +70,15 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
     with contextlib.ExitStack() as stack:
         say("making the source files and starting the local stack")
         sources = _begin_sources(workspace)
-        url = stack.enter_context(_running_stack(workspace, keep))
+        url = stack.enter_context(running_stack(workspace, keep))
         session.url, session.store = url, str(workspace.store)
         for source in sources:
             source.finish()
         say("preparing ARC-AGI-2 (the real public tasks) and MMLU-Pro (synthetic questions)")
         dataset = _dataset(session, workspace)
         say(f"starting the testbed: three models and a router over them, for {dataset.case_count} cases")
-        targets = stack.enter_context(_running_testbed(workspace, dataset, keep))
-        registered = _register(session, targets)
+        targets = stack.enter_context(running_testbed(workspace, dataset))
+        registered = register(session, targets)
         say("freezing a plan and running it")
         started = start(session, plan.manifest(dataset.path, dataset.sha256, registered), None)
         ended = watch.run_to_end(session.door, started)
@@ -82,22 +88,28 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
         say(f"wrote the report to {output}")
         fault = incompleteness(ended, report)
         if not fault:
-            # The loop's runs go on from here: what compares them, or checks a bundle of them, takes `improved`.
             improved = improve(session, ended, workspace.work, say)
-            say(f"the loop's runs are {improved.baseline.id} before the change and {improved.candidate.id} after it")
+            close(session, improved, workspace.bundle, say)
         if keep:
-            say(f"the stack stays; look around with `{session.program} --store {workspace.store} show {ended.id}`,")
-            say(f"and end it with `{session.program} --store {workspace.store} stop`")
-            say(f"the Dashboard is at {url}/runs/{ended.id}")
+            leave_standing(session, workspace, f"{url}/runs/{ended.id}", say)
         session.close()
     return fault
 
 
+def leave_standing(session: Session, workspace: Workspace, page: str, say: Callable[[str], None]) -> None:
+    """Says where the stack that stays can be looked at, and how it ends."""
+    say(f"the stack stays, the pretended models end; stop it with `{session.program} --store {workspace.store} stop`")
+    say(f"the Dashboard shows it all: {page}")
+
+
 def show_demo_report(session: Session, report: report_pb2.Report) -> None:
-    """Prints the report as `report` does."""
+    """Prints the report: a table, in a pipe, too, unless JSON was asked for, which `report.json` holds anyway."""
     from srbench_cli import report_table
 
-    printing.show(views.report(report), lambda: report_table.report(report), as_json=session.as_json)
+    if session.as_json:
+        printing.print_json(views.report(report))
+    else:
+        printing.print_renderable(report_table.report(report))
 
 
 def _begin_sources(workspace: Workspace) -> list[processes.Started]:
@@ -114,14 +126,15 @@ def _begin_sources(workspace: Workspace) -> list[processes.Started]:
 
 
 @contextlib.contextmanager
-def _running_stack(workspace: Workspace, keep: bool) -> Iterator[str]:
-    """The address of the demo's stack; one that runs already is used and left running."""
+def running_stack(workspace: Workspace, keep: bool, variables: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of the demo's stack; one that runs already is used and left running. `variables` join its environment."""
     record = service_files.running(workspace.store)
     ours = record is None
     if record is None:
         environment = {
             name: value for name, value in os.environ.items() if name not in ("SR_BENCH_TOKEN", "SR_BENCH_TOKEN_ENV")
         }
+        environment |= variables or {}
         record = lifecycle.start(workspace.store, ["--port", "0"], environment, with_parent=not keep)
     try:
         yield record.url
@@ -137,16 +150,17 @@ def _dataset(session: Session, workspace: Workspace) -> pb.Dataset:
     """The two prepared sets joined into one."""
     parquet = next((workspace.work / "synthetic" / MMLU).glob("*.parquet"))
     parts = [
-        _prepared(session, ARC, workspace.work / ARC, ARC_REVISION),
-        _prepared(session, MMLU, parquet, f"synthetic-{SEED}"),
+        prepared(session, ARC, workspace.work / ARC, ARC_REVISION),
+        prepared(session, MMLU, parquet, f"synthetic-{SEED}"),
     ]
     request = pb.ComposeDatasetsRequest(dataset_ids=[part.id for part in parts])
     return session.door.call(session.door.planner.ComposeDatasets, request, SLOW_CALL_TIMEOUT_S)
 
 
-def _prepared(session: Session, benchmark: str, source: Path, revision: str) -> pb.Dataset:
+def prepared(session: Session, benchmark: str, source: Path, revision: str, profile: str = "quick") -> pb.Dataset:
+    """The frozen set of one benchmark. Raises: `Unreachable` with the reason of the job."""
     request = pb.CreateDatasetPreparationRequest(
-        benchmarks=[benchmark], profile="quick", source_path=str(source.absolute()), revision=revision
+        benchmarks=[benchmark], profile=profile, source_path=str(source.absolute()), revision=revision
     )
     job = session.door.call(session.door.planner.CreateDatasetPreparation, request, SLOW_CALL_TIMEOUT_S)
     job = watch.preparation_to_end(session.door, job)
@@ -156,32 +170,30 @@ def _prepared(session: Session, benchmark: str, source: Path, revision: str) -> 
 
 
 @contextlib.contextmanager
-def _running_testbed(workspace: Workspace, dataset: pb.Dataset, keep: bool) -> Iterator[Path]:
-    """The targets file of a testbed that runs and knows the right answers of `dataset`."""
+def running_testbed(
+    workspace: Workspace, dataset: pb.Dataset, configuration: str = "testbed.json", known: Sequence[str] = ()
+) -> Iterator[Path]:
+    """The targets file of a testbed that runs and knows the right answers of `dataset`; `known` tells its key more."""
     key, config, targets = (workspace.work / name for name in ("answer-key.jsonl", "testbed.json", "targets.json"))
-    arguments = ["--cases", dataset.path, "--out", str(key)]
+    arguments = ["--cases", dataset.path, "--out", str(key), *known]
     processes.start("the answer key", "srbench_testbed.answer_key", arguments, workspace.log("key")).finish()
-    config.write_text(files("srbench_cli.demo").joinpath("testbed.json").read_text())
+    config.write_text(files("srbench_cli.demo").joinpath(configuration).read_text())
     wiring = ["--config", str(config), "--answer-key", str(key), "--write-targets", str(targets)]
     testbed = processes.start(
         "the testbed",
         "srbench_testbed",
         ["--host", "127.0.0.1", "--port", "0", *wiring],
         workspace.log("testbed"),
-        with_parent=not keep,
     )
     try:
         testbed.wait_until_listening()
         yield targets
-    except BaseException:
-        keep = False
-        raise
     finally:
-        if not keep:
-            testbed.stop()
+        testbed.stop()
 
 
-def _register(session: Session, targets: Path) -> list[Json]:
+def register(session: Session, targets: Path) -> list[Json]:
+    """Registers the targets of a file; as the service shows them."""
     request = pb.RegisterTargetsRequest(document=to_value(manifests.read_document(str(targets))))
     found = session.door.call(session.door.planner.RegisterTargets, request)
     return [views.target(target) for target in found.targets]

@@ -169,8 +169,11 @@ class Fact(_message.Message):
     SETTLE_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ACTIVITY_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Chosen by the sender, unique on its stream; comes back in the acknowledgement."""
+    traceparent: _builtins.str
+    """The span of the sender that the fact belongs to, as W3C Trace Context writes it; empty when nothing is traced."""
     @_builtins.property
     def dispatch(self) -> Global___Dispatch:
         """A call is about to leave."""
@@ -200,10 +203,11 @@ class Fact(_message.Message):
         settle: Global___Settle | None = ...,
         outcome: Global___CellOutcome | None = ...,
         activity: Global___ActivityReport | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "dispatch", b"dispatch", "evidence", b"evidence", "fact", b"fact", "outcome", b"outcome", "settle", b"settle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "dispatch", b"dispatch", "evidence", b"evidence", "fact", b"fact", "outcome", b"outcome", "sequence", b"sequence", "settle", b"settle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "dispatch", b"dispatch", "evidence", b"evidence", "fact", b"fact", "outcome", b"outcome", "sequence", b"sequence", "settle", b"settle", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["dispatch", "evidence", "settle", "outcome", "activity"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
@@ -353,7 +357,7 @@ Global___Settle: _TypeAlias = Settle  # noqa: Y015
 
 @_typing.final
 class Receipt(_message.Message):
-    """What came back from one call, as the executor saw it. Tokens and money are accounting's to derive."""
+    """What came back from one call, as the executor saw it and filled in. Tokens and money are accounting's to derive."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -406,23 +410,27 @@ class Receipt(_message.Message):
     router_receipt_json: _builtins.bytes
     """The router's usage receipt from outside as JSON, from header, trailer or final event; empty when none came."""
     selected_model: _builtins.str
-    """`x-vsr-selected-model`."""
+    """`x-vsr-selected-model`; empty when the answer has no such header."""
     decision: _builtins.str
-    """`x-vsr-selected-decision`."""
+    """`x-vsr-selected-decision`; empty when the answer has no such header."""
     config_hash: _builtins.str
-    """The acknowledged configuration hash."""
+    """The configuration hash that the answer acknowledges; empty when it names none."""
     inference_call_count: _builtins.int
-    """`x-vsr-inference-call-count`."""
+    """`x-vsr-inference-call-count`; absent when the answer has no such header, or no number in it."""
     ttft_ns: _builtins.int
-    """From the request's last byte written to the first piece of content or reasoning, in nanoseconds."""
+    """From the request's last byte written to the first piece of content or reasoning, in nanoseconds;
+    absent when none came.
+    """
     first_content_ns: _builtins.int
-    """The same to the first piece of content."""
+    """The same to the first piece of content; absent when none came."""
     latency_ns: _builtins.int
-    """From the request's last byte written to the end, in nanoseconds."""
+    """From the request's last byte written to the end, in nanoseconds; absent when it was not written."""
     first_token_lag_ns: _builtins.int
-    """How late the event loop was when it read the first token, in nanoseconds: the error bar of `ttft_ns`."""
+    """How late the event loop was when it read the first token, in nanoseconds: the error bar of `ttft_ns`;
+    absent with it.
+    """
     first_token_clock: _builtins.str
-    """`kernel` when the first token's time is the kernel's receive time stamp, `loop` otherwise."""
+    """`kernel` when the first token's time is the kernel's receive time stamp, `loop` otherwise; empty without `ttft_ns`."""
     connect_ns: _builtins.int
     """Time to open the connection, in nanoseconds; absent on a connection used before."""
     received_bytes: _builtins.int
@@ -432,14 +440,14 @@ class Receipt(_message.Message):
     reasoning_chars: _builtins.int
     """Characters of reasoning."""
     session_id: _builtins.str
-    """Names of the request headers that were sent, for the record."""
+    """What was sent as `x-session-id`; empty when the target takes no sessions."""
     source_run_id: _builtins.str
     """The run whose call this is a copy of; empty for a call that was made."""
     source_call_id: _builtins.str
     """The call that this is a copy of; empty for a call that was made."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """When the request's first byte was written."""
+        """When the request's first byte was written; absent when none was."""
 
     @_builtins.property
     def finish_time(self) -> _timestamp_pb2.Timestamp:
@@ -923,6 +931,7 @@ class CellFence(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     CASE_INDEX_FIELD_NUMBER: _builtins.int
     TARGET_INDEX_FIELD_NUMBER: _builtins.int
+    UNRESUMABLE_FIELD_NUMBER: _builtins.int
     cell: _builtins.int
     """The cell."""
     token: _builtins.int
@@ -931,6 +940,10 @@ class CellFence(_message.Message):
     """The case's position in the plan."""
     target_index: _builtins.int
     """The target's position in the plan."""
+    unresumable: _builtins.bool
+    """A cell that called a model and has no outcome is ended as interrupted, even when all its calls are known: its driver
+    cannot go on from them.
+    """
     def __init__(
         self,
         *,
@@ -938,10 +951,11 @@ class CellFence(_message.Message):
         token: _builtins.int = ...,
         case_index: _builtins.int = ...,
         target_index: _builtins.int = ...,
+        unresumable: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "cell", b"cell", "target_index", b"target_index", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "cell", b"cell", "target_index", b"target_index", "token", b"token", "unresumable", b"unresumable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1192,9 +1206,9 @@ class ListOutcomesRequest(_message.Message):
     reason: _builtins.str
     """Only this reason; empty for all."""
     model: _builtins.str
-    """Only outcomes whose last subject call was answered by this model; empty for all."""
+    """Only outcomes whose last subject call was answered by this model; in a preview, whose routing chose it; empty for all."""
     decision: _builtins.str
-    """Only outcomes whose last subject call was routed by this decision; empty for all."""
+    """Only outcomes whose last subject call, or in a preview whose routing, took this decision; empty for all."""
     order_by: _builtins.str
     """`cost`, `latency` or `ttft`; empty for the order of recording. What is unknown comes last."""
     descending: _builtins.bool
@@ -1281,11 +1295,11 @@ class Outcome(_message.Message):
     score: _builtins.float
     """0 or 1; absent without a grade."""
     latency_s: _builtins.float
-    """Seconds from lease to end."""
+    """Seconds from lease to end; absent while either time is unknown."""
     subject_latency_s: _builtins.float
-    """Seconds of the subject's calls."""
+    """Seconds of the subject's calls; absent when any of them is unknown."""
     ttft_s: _builtins.float
-    """Seconds to the first token of the first subject call."""
+    """Seconds to the first token of the first subject call; absent when it is unknown."""
     cost_picodollars: _builtins.int
     """Cost of the subject's calls, in picodollars; absent when unknown."""
     call_count: _builtins.int
@@ -1298,7 +1312,7 @@ class Outcome(_message.Message):
     """The router's decision for the last subject call; empty without one."""
     @_builtins.property
     def answer(self) -> _value_pb2.Value:
-        """What was extracted from the answer."""
+        """What was extracted from the answer; null when nothing was."""
 
     @_builtins.property
     def details(self) -> _value_pb2.Value:
@@ -1306,7 +1320,7 @@ class Outcome(_message.Message):
 
     @_builtins.property
     def usage(self) -> _usage_pb2.TokenUsage:
-        """Tokens of the subject's calls."""
+        """Tokens of the subject's calls; a bucket that is unknown in any of them is absent."""
 
     @_builtins.property
     def finish_time(self) -> _timestamp_pb2.Timestamp:
@@ -1421,6 +1435,7 @@ class ListCallsRequest(_message.Message):
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     ORDER_BY_FIELD_NUMBER: _builtins.int
     DESCENDING_FIELD_NUMBER: _builtins.int
+    UNKNOWN_COST_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     page_size: _builtins.int
@@ -1451,6 +1466,8 @@ class ListCallsRequest(_message.Message):
     """`cost`, `latency` or `ttft`; empty for the order of dispatch. What is unknown comes last."""
     descending: _builtins.bool
     """Largest first."""
+    unknown_cost: _builtins.bool
+    """Only calls that were accepted, have ended, and whose receipt does not say what they cost. Settled ones stay listed."""
     def __init__(
         self,
         *,
@@ -1469,10 +1486,11 @@ class ListCallsRequest(_message.Message):
         finish_reason: _builtins.str = ...,
         order_by: _builtins.str = ...,
         descending: _builtins.bool = ...,
+        unknown_cost: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "case_id", b"case_id", "decision", b"decision", "descending", b"descending", "finish_reason", b"finish_reason", "model", b"model", "offset", b"offset", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "reason", b"reason", "role", b"role", "run_id", b"run_id", "status", b"status", "target_id", b"target_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "case_id", b"case_id", "decision", b"decision", "descending", b"descending", "finish_reason", b"finish_reason", "model", b"model", "offset", b"offset", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "reason", b"reason", "role", b"role", "run_id", b"run_id", "status", b"status", "target_id", b"target_id", "unknown_cost", b"unknown_cost"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1635,37 +1653,37 @@ class Call(_message.Message):
     offer: _builtins.int
     """Which offer of it, from 0."""
     model: _builtins.str
-    """The model name in the answer."""
+    """The model name in the answer; empty when none came."""
     selected_model: _builtins.str
-    """The physical model a router chose."""
+    """The physical model a router chose; empty when it did not say."""
     decision: _builtins.str
-    """The router's decision."""
+    """The router's decision; empty when it did not say."""
     config_hash: _builtins.str
-    """The acknowledged configuration hash."""
+    """The acknowledged configuration hash; empty when none was."""
     finish_reason: _builtins.str
-    """The last finish reason."""
+    """The last finish reason; empty when none came."""
     output_complete: _builtins.bool
-    """Whether the answer is whole."""
+    """Whether the answer is whole; absent as long as the call has no end."""
     cache_read_reported: _builtins.bool
-    """Whether the endpoint said anything of cached input."""
+    """Whether the endpoint itself gave a believable count of cached input; absent without a usage object."""
     cost_picodollars: _builtins.int
     """Its cost in picodollars; absent when unknown."""
     cost_lower_picodollars: _builtins.int
-    """Bounds of an unknown cost, in picodollars."""
+    """Lower bound of an unknown cost, in picodollars; absent when the cost is known."""
     cost_upper_picodollars: _builtins.int
-    """Bounds of an unknown cost, in picodollars."""
+    """Upper bound of an unknown cost, in picodollars; absent when the cost is known, and when nothing bounds it."""
     inference_call_count: _builtins.int
     """How many model calls the request made; absent when unknown."""
     reserved_picodollars: _builtins.int
     """What was reserved before it left, in picodollars; absent under `capability_only`."""
     ttft_s: _builtins.float
-    """Seconds to the first piece of content or reasoning."""
+    """Seconds to the first piece of content or reasoning; absent when none came."""
     latency_s: _builtins.float
-    """Seconds to the end."""
+    """Seconds to the end; absent when the request was not written, or nobody saw the end."""
     first_token_lag_s: _builtins.float
-    """Seconds the event loop was late at the first token."""
+    """Seconds the event loop was late at the first token; absent when there is none."""
     first_token_clock: _builtins.str
-    """`kernel` or `loop`."""
+    """`kernel` or `loop`; empty without a first token."""
     evidence_sha256: _builtins.str
     """SHA-256 of the compressed evidence; empty when there is none."""
     request_sha256: _builtins.str
@@ -1688,7 +1706,7 @@ class Call(_message.Message):
 
     @_builtins.property
     def raw_usage(self) -> _value_pb2.Value:
-        """The usage object from outside."""
+        """The usage object from outside; null when none came, or none that is JSON."""
 
     @_builtins.property
     def usage_flags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1962,7 +1980,7 @@ class CallSettlement(_message.Message):
     cache_neutral_cost_picodollars: _builtins.int
     """The cost with every prompt token at the fresh price, in picodollars; absent when unknown."""
     prompt_tokens: _builtins.int
-    """All prompt tokens, which may be known without their split."""
+    """All prompt tokens, which may be known without their split; absent when unknown."""
     inference_call_count: _builtins.int
     """How many model calls the request made; absent when unknown."""
     model: _builtins.str

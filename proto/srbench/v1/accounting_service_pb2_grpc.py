@@ -5,6 +5,7 @@ import warnings
 
 from srbench.v1 import accounting_service_pb2 as srbench_dot_v1_dot_accounting__service__pb2
 from srbench.v1 import comparison_pb2 as srbench_dot_v1_dot_comparison__pb2
+from srbench.v1 import judging_pb2 as srbench_dot_v1_dot_judging__pb2
 from srbench.v1 import report_pb2 as srbench_dot_v1_dot_report__pb2
 from srbench.v1 import routing_flow_pb2 as srbench_dot_v1_dot_routing__flow__pb2
 
@@ -127,6 +128,16 @@ class AccountingServiceStub:
                 '/srbench.v1.AccountingService/GetRoutingFlow',
                 request_serializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
+                _registered_method=True)
+        self.GetJudging = channel.unary_unary(
+                '/srbench.v1.AccountingService/GetJudging',
+                request_serializer=srbench_dot_v1_dot_judging__pb2.GetJudgingRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_judging__pb2.Judging.FromString,
+                _registered_method=True)
+        self.ImportAudit = channel.unary_unary(
+                '/srbench.v1.AccountingService/ImportAudit',
+                request_serializer=srbench_dot_v1_dot_judging__pb2.ImportAuditRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_judging__pb2.Judging.FromString,
                 _registered_method=True)
 
 
@@ -285,6 +296,24 @@ class AccountingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetJudging(self, request, context):
+        """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportAudit(self, request, context):
+        """Keeps what people say of a random sample of judged answers, and corrects by it. The grades stay as they are; the
+        same audit imported again changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `BAD_FIELD`, `NO_LABELS`, `LISTED_TWICE`, `NOT_JUDGED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AccountingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -377,6 +406,16 @@ def add_AccountingServiceServicer_to_server(servicer, server):
                     servicer.GetRoutingFlow,
                     request_deserializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.SerializeToString,
+            ),
+            'GetJudging': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJudging,
+                    request_deserializer=srbench_dot_v1_dot_judging__pb2.GetJudgingRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_judging__pb2.Judging.SerializeToString,
+            ),
+            'ImportAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportAudit,
+                    request_deserializer=srbench_dot_v1_dot_judging__pb2.ImportAuditRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_judging__pb2.Judging.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -866,6 +905,60 @@ class AccountingService:
             '/srbench.v1.AccountingService/GetRoutingFlow',
             srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
             srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetJudging(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/GetJudging',
+            srbench_dot_v1_dot_judging__pb2.GetJudgingRequest.SerializeToString,
+            srbench_dot_v1_dot_judging__pb2.Judging.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/ImportAudit',
+            srbench_dot_v1_dot_judging__pb2.ImportAuditRequest.SerializeToString,
+            srbench_dot_v1_dot_judging__pb2.Judging.FromString,
             options,
             channel_credentials,
             insecure,

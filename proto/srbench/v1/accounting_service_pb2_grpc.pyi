@@ -7,6 +7,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from srbench.v1 import accounting_service_pb2 as _accounting_service_pb2
 from srbench.v1 import comparison_pb2 as _comparison_pb2
+from srbench.v1 import judging_pb2 as _judging_pb2
 from srbench.v1 import report_pb2 as _report_pb2
 from srbench.v1 import routing_flow_pb2 as _routing_flow_pb2
 import abc as _abc_1
@@ -114,6 +115,16 @@ class AccountingServiceStub:
     """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
     """
+    GetJudging: _grpc.UnaryUnaryMultiCallable[_judging_pb2.GetJudgingRequest, _judging_pb2.Judging]
+    """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    ImportAudit: _grpc.UnaryUnaryMultiCallable[_judging_pb2.ImportAuditRequest, _judging_pb2.Judging]
+    """Keeps what people say of a random sample of judged answers, and corrects by it. The grades stay as they are; the
+    same audit imported again changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `BAD_FIELD`, `NO_LABELS`, `LISTED_TWICE`, `NOT_JUDGED`).
+    """
 
 @_typing.type_check_only
 class AccountingServiceAsyncStub(AccountingServiceStub):
@@ -197,6 +208,16 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     GetRoutingFlow: _aio.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]  # type: ignore[assignment]
     """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+    """
+    GetJudging: _aio.UnaryUnaryMultiCallable[_judging_pb2.GetJudgingRequest, _judging_pb2.Judging]  # type: ignore[assignment]
+    """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    ImportAudit: _aio.UnaryUnaryMultiCallable[_judging_pb2.ImportAuditRequest, _judging_pb2.Judging]  # type: ignore[assignment]
+    """Keeps what people say of a random sample of judged answers, and corrects by it. The grades stay as they are; the
+    same audit imported again changes nothing.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+    `BAD_FIELD`, `NO_LABELS`, `LISTED_TWICE`, `NOT_JUDGED`).
     """
 
 class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -386,6 +407,28 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_routing_flow_pb2.RoutingFlow, _abc.Awaitable[_routing_flow_pb2.RoutingFlow]]:
         """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetJudging(
+        self,
+        request: _judging_pb2.GetJudgingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judging_pb2.Judging, _abc.Awaitable[_judging_pb2.Judging]]:
+        """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def ImportAudit(
+        self,
+        request: _judging_pb2.ImportAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judging_pb2.Judging, _abc.Awaitable[_judging_pb2.Judging]]:
+        """Keeps what people say of a random sample of judged answers, and corrects by it. The grades stay as they are; the
+        same audit imported again changes nothing.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_NOT_OVER`), `INVALID_ARGUMENT` (`NOT_LIVE`,
+        `BAD_FIELD`, `NO_LABELS`, `LISTED_TWICE`, `NOT_JUDGED`).
         """
 
 def add_AccountingServiceServicer_to_server(servicer: AccountingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from srbench.v1 import report_pb2 as _report_pb2
+from srbench.v1 import saying_pb2 as _saying_pb2
 from srbench.v1 import usage_pb2 as _usage_pb2
 from srbench.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
@@ -37,7 +38,7 @@ class CompareRunsRequest(_message.Message):
     """The run with the single models."""
     margin: _builtins.float
     """The largest loss of quality that still counts as none, above 0 and below 1; absent asks for no such verdict.
-    It says something only when it was chosen before anybody looked at the answers.
+    What it finds is exploratory; a margin that is to support a claim stands in the plan (`claims`), before the run.
     """
     figures_only: _builtins.bool
     """Leave out the null routers and the regret."""
@@ -96,6 +97,7 @@ class ComparisonReport(_message.Message):
     VERDICT_RULE_FIELD_NUMBER: _builtins.int
     MODEL_REQUESTS_FIELD_NUMBER: _builtins.int
     MERGED_RUN_IDS_FIELD_NUMBER: _builtins.int
+    SAYINGS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The protocol, `sr-bench-1.0`."""
     baseline_run_id: _builtins.str
@@ -125,7 +127,7 @@ class ComparisonReport(_message.Message):
     baseline_cost_comparison_reason: _builtins.str
     """Why not; absent when it can."""
     margin: _builtins.float
-    """The margin asked for."""
+    """The margin asked for; absent when none was."""
     margin_qualification: _builtins.str
     """What a margin given with the request is worth, in words; absent without one."""
     verdict_rule: _builtins.str
@@ -156,6 +158,10 @@ class ComparisonReport(_message.Message):
     def merged_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The runs that were merged with their recoveries."""
 
+    @_builtins.property
+    def sayings(self) -> _containers.RepeatedCompositeFieldContainer[_saying_pb2.Saying]:
+        """The sentences of this comparison that have a code."""
+
     def __init__(
         self,
         *,
@@ -183,10 +189,11 @@ class ComparisonReport(_message.Message):
         verdict_rule: _builtins.str = ...,
         model_requests: _builtins.int = ...,
         merged_run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        sayings: _abc.Iterable[_saying_pb2.Saying] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "margin", b"margin", "margin_qualification", b"margin_qualification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_eligible", b"baseline_cost_comparison_eligible", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "baseline_quality_complete", b"baseline_quality_complete", "baseline_run_id", b"baseline_run_id", "baseline_selected_target_id", b"baseline_selected_target_id", "baseline_selection", b"baseline_selection", "baseline_selection_qualification", b"baseline_selection_qualification", "baseline_status", b"baseline_status", "baseline_targets", b"baseline_targets", "baseline_tie_policy", b"baseline_tie_policy", "baseline_tied_best_target_ids", b"baseline_tied_best_target_ids", "candidate_quality_complete", b"candidate_quality_complete", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "candidate_targets", b"candidate_targets", "candidates", b"candidates", "comparisons", b"comparisons", "margin", b"margin", "margin_qualification", b"margin_qualification", "merged_run_ids", b"merged_run_ids", "model_requests", b"model_requests", "quality_denominator", b"quality_denominator", "verdict_rule", b"verdict_rule", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason", "_candidate_run_id", b"_candidate_run_id", "_candidate_status", b"_candidate_status", "_margin", b"_margin", "_margin_qualification", b"_margin_qualification", "baseline_cost_comparison_eligible", b"baseline_cost_comparison_eligible", "baseline_cost_comparison_reason", b"baseline_cost_comparison_reason", "baseline_quality_complete", b"baseline_quality_complete", "baseline_run_id", b"baseline_run_id", "baseline_selected_target_id", b"baseline_selected_target_id", "baseline_selection", b"baseline_selection", "baseline_selection_qualification", b"baseline_selection_qualification", "baseline_status", b"baseline_status", "baseline_targets", b"baseline_targets", "baseline_tie_policy", b"baseline_tie_policy", "baseline_tied_best_target_ids", b"baseline_tied_best_target_ids", "candidate_quality_complete", b"candidate_quality_complete", "candidate_run_id", b"candidate_run_id", "candidate_status", b"candidate_status", "candidate_targets", b"candidate_targets", "candidates", b"candidates", "comparisons", b"comparisons", "margin", b"margin", "margin_qualification", b"margin_qualification", "merged_run_ids", b"merged_run_ids", "model_requests", b"model_requests", "quality_denominator", b"quality_denominator", "sayings", b"sayings", "verdict_rule", b"verdict_rule", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__baseline_cost_comparison_reason: _TypeAlias = _typing.Literal["baseline_cost_comparison_reason"]  # noqa: Y015
     _WhichOneofArgType__baseline_cost_comparison_reason: _TypeAlias = _typing.Literal["_baseline_cost_comparison_reason", b"_baseline_cost_comparison_reason"]  # noqa: Y015
@@ -302,6 +309,11 @@ class Comparison(_message.Message):
     TOTAL_COST_SAVING_FIELD_NUMBER: _builtins.int
     NULL_ROUTERS_FIELD_NUMBER: _builtins.int
     REGRET_FIELD_NUMBER: _builtins.int
+    QUALITY_DELTA_ADAPTIVE_CI95_FIELD_NUMBER: _builtins.int
+    QUALITY_DELTA_ADAPTIVE_CI95_METHOD_FIELD_NUMBER: _builtins.int
+    QUALITY_DELTA_ADAPTIVE_CI95_QUALIFICATION_FIELD_NUMBER: _builtins.int
+    BAND_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
     baseline_target_id: _builtins.str
     """The strongest single model of the baseline run."""
     candidate_target_id: _builtins.str
@@ -335,7 +347,7 @@ class Comparison(_message.Message):
     candidate_subject_cost_picodollars: _builtins.int
     """Cost of the candidate target's own calls, in picodollars; absent when unknown."""
     subject_cost_saving_percent: _builtins.float
-    """What the candidate saves of it, in percent; negative when it costs more."""
+    """What the candidate saves of it, in percent; negative when it costs more, absent when unknown."""
     subject_cost_comparison_reason: _builtins.str
     """Why that is unknown; absent when it is known."""
     baseline_total_cost_picodollars: _builtins.int
@@ -343,7 +355,7 @@ class Comparison(_message.Message):
     candidate_total_cost_picodollars: _builtins.int
     """Cost of all calls for the candidate target, in picodollars; absent when unknown."""
     total_cost_saving_percent: _builtins.float
-    """What the candidate saves of it, in percent."""
+    """What the candidate saves of it, in percent; negative when it costs more, absent when unknown."""
     total_cost_comparison_reason: _builtins.str
     """Why that is unknown; absent when it is known."""
     baseline_evaluation_cost_picodollars: _builtins.int
@@ -351,11 +363,11 @@ class Comparison(_message.Message):
     candidate_evaluation_cost_picodollars: _builtins.int
     """Cost of the candidate target's judges and simulators, in picodollars; absent when unknown."""
     cache_neutral_baseline_cost_picodollars: _builtins.int
-    """The baseline target's cost with every prompt token at the fresh price, in picodollars."""
+    """The baseline target's cost with every prompt token at the fresh price, in picodollars; absent when unknown."""
     cache_neutral_candidate_cost_picodollars: _builtins.int
-    """The candidate target's cost with every prompt token at the fresh price, in picodollars."""
+    """The candidate target's cost with every prompt token at the fresh price, in picodollars; absent when unknown."""
     cache_neutral_cost_saving_percent: _builtins.float
-    """What the candidate saves of it, in percent."""
+    """What the candidate saves of it, in percent; negative when it costs more, absent when unknown."""
     cache_neutral_cost_comparison_reason: _builtins.str
     """Why that is unknown; absent when it is known."""
     cache_neutral_cost_basis: _builtins.str
@@ -366,6 +378,10 @@ class Comparison(_message.Message):
     """`better`, `worse` or `not established`."""
     verdict_sentence: _builtins.str
     """The verdict in one sentence."""
+    quality_delta_adaptive_ci95_method: _builtins.str
+    """Name of its method."""
+    quality_delta_adaptive_ci95_qualification: _builtins.str
+    """What it covers and assumes, in words."""
     @_builtins.property
     def quality_delta_ci95(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Weighted Hoeffding interval of `quality_delta`: lower and upper end."""
@@ -393,6 +409,20 @@ class Comparison(_message.Message):
     @_builtins.property
     def regret(self) -> Global___Regret:
         """Where the router's wrong answers come from; absent as `null_routers`."""
+
+    @_builtins.property
+    def quality_delta_adaptive_ci95(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Variance-adaptive interval of `quality_delta`: lower and upper end. As valid as Hoeffding's, narrow where the sides
+        seldom disagree.
+        """
+
+    @_builtins.property
+    def band(self) -> Global___SimultaneousBand:
+        """The candidate less each single model of the baseline, all at once; verdicts and claims go by it."""
+
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___NonInferiority]:
+        """The claims that the plans made about this candidate before its run, judged."""
 
     def __init__(
         self,
@@ -436,10 +466,15 @@ class Comparison(_message.Message):
         total_cost_saving: Global___SavingInterval | None = ...,
         null_routers: Global___NullRouters | None = ...,
         regret: Global___Regret | None = ...,
+        quality_delta_adaptive_ci95: _abc.Iterable[_builtins.float] | None = ...,
+        quality_delta_adaptive_ci95_method: _builtins.str = ...,
+        quality_delta_adaptive_ci95_qualification: _builtins.str = ...,
+        band: Global___SimultaneousBand | None = ...,
+        claims: _abc.Iterable[Global___NonInferiority] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_baseline_evaluation_cost_picodollars", b"_baseline_evaluation_cost_picodollars", "_baseline_subject_cost_picodollars", b"_baseline_subject_cost_picodollars", "_baseline_total_cost_picodollars", b"_baseline_total_cost_picodollars", "_cache_neutral_baseline_cost_picodollars", b"_cache_neutral_baseline_cost_picodollars", "_cache_neutral_candidate_cost_picodollars", b"_cache_neutral_candidate_cost_picodollars", "_cache_neutral_cost_comparison_reason", b"_cache_neutral_cost_comparison_reason", "_cache_neutral_cost_saving_percent", b"_cache_neutral_cost_saving_percent", "_candidate_evaluation_cost_picodollars", b"_candidate_evaluation_cost_picodollars", "_candidate_subject_cost_picodollars", b"_candidate_subject_cost_picodollars", "_candidate_total_cost_picodollars", b"_candidate_total_cost_picodollars", "_subject_cost_comparison_reason", b"_subject_cost_comparison_reason", "_subject_cost_saving_percent", b"_subject_cost_saving_percent", "_total_cost_comparison_reason", b"_total_cost_comparison_reason", "_total_cost_saving_percent", b"_total_cost_saving_percent", "baseline_evaluation_cost_picodollars", b"baseline_evaluation_cost_picodollars", "baseline_subject_cost_picodollars", b"baseline_subject_cost_picodollars", "baseline_total_cost_picodollars", b"baseline_total_cost_picodollars", "cache_neutral_baseline_cost_picodollars", b"cache_neutral_baseline_cost_picodollars", "cache_neutral_candidate_cost_picodollars", b"cache_neutral_candidate_cost_picodollars", "cache_neutral_cost_comparison_reason", b"cache_neutral_cost_comparison_reason", "cache_neutral_cost_saving_percent", b"cache_neutral_cost_saving_percent", "candidate_evaluation_cost_picodollars", b"candidate_evaluation_cost_picodollars", "candidate_subject_cost_picodollars", b"candidate_subject_cost_picodollars", "candidate_total_cost_picodollars", b"candidate_total_cost_picodollars", "non_inferiority", b"non_inferiority", "null_routers", b"null_routers", "regret", b"regret", "subject_cost_comparison_reason", b"subject_cost_comparison_reason", "subject_cost_saving", b"subject_cost_saving", "subject_cost_saving_percent", b"subject_cost_saving_percent", "total_cost_comparison_reason", b"total_cost_comparison_reason", "total_cost_saving", b"total_cost_saving", "total_cost_saving_percent", b"total_cost_saving_percent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_baseline_evaluation_cost_picodollars", b"_baseline_evaluation_cost_picodollars", "_baseline_subject_cost_picodollars", b"_baseline_subject_cost_picodollars", "_baseline_total_cost_picodollars", b"_baseline_total_cost_picodollars", "_cache_neutral_baseline_cost_picodollars", b"_cache_neutral_baseline_cost_picodollars", "_cache_neutral_candidate_cost_picodollars", b"_cache_neutral_candidate_cost_picodollars", "_cache_neutral_cost_comparison_reason", b"_cache_neutral_cost_comparison_reason", "_cache_neutral_cost_saving_percent", b"_cache_neutral_cost_saving_percent", "_candidate_evaluation_cost_picodollars", b"_candidate_evaluation_cost_picodollars", "_candidate_subject_cost_picodollars", b"_candidate_subject_cost_picodollars", "_candidate_total_cost_picodollars", b"_candidate_total_cost_picodollars", "_subject_cost_comparison_reason", b"_subject_cost_comparison_reason", "_subject_cost_saving_percent", b"_subject_cost_saving_percent", "_total_cost_comparison_reason", b"_total_cost_comparison_reason", "_total_cost_saving_percent", b"_total_cost_saving_percent", "band", b"band", "baseline_evaluation_cost_picodollars", b"baseline_evaluation_cost_picodollars", "baseline_subject_cost_picodollars", b"baseline_subject_cost_picodollars", "baseline_total_cost_picodollars", b"baseline_total_cost_picodollars", "cache_neutral_baseline_cost_picodollars", b"cache_neutral_baseline_cost_picodollars", "cache_neutral_candidate_cost_picodollars", b"cache_neutral_candidate_cost_picodollars", "cache_neutral_cost_comparison_reason", b"cache_neutral_cost_comparison_reason", "cache_neutral_cost_saving_percent", b"cache_neutral_cost_saving_percent", "candidate_evaluation_cost_picodollars", b"candidate_evaluation_cost_picodollars", "candidate_subject_cost_picodollars", b"candidate_subject_cost_picodollars", "candidate_total_cost_picodollars", b"candidate_total_cost_picodollars", "non_inferiority", b"non_inferiority", "null_routers", b"null_routers", "regret", b"regret", "subject_cost_comparison_reason", b"subject_cost_comparison_reason", "subject_cost_saving", b"subject_cost_saving", "subject_cost_saving_percent", b"subject_cost_saving_percent", "total_cost_comparison_reason", b"total_cost_comparison_reason", "total_cost_saving", b"total_cost_saving", "total_cost_saving_percent", b"total_cost_saving_percent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_evaluation_cost_picodollars", b"_baseline_evaluation_cost_picodollars", "_baseline_subject_cost_picodollars", b"_baseline_subject_cost_picodollars", "_baseline_total_cost_picodollars", b"_baseline_total_cost_picodollars", "_cache_neutral_baseline_cost_picodollars", b"_cache_neutral_baseline_cost_picodollars", "_cache_neutral_candidate_cost_picodollars", b"_cache_neutral_candidate_cost_picodollars", "_cache_neutral_cost_comparison_reason", b"_cache_neutral_cost_comparison_reason", "_cache_neutral_cost_saving_percent", b"_cache_neutral_cost_saving_percent", "_candidate_evaluation_cost_picodollars", b"_candidate_evaluation_cost_picodollars", "_candidate_subject_cost_picodollars", b"_candidate_subject_cost_picodollars", "_candidate_total_cost_picodollars", b"_candidate_total_cost_picodollars", "_subject_cost_comparison_reason", b"_subject_cost_comparison_reason", "_subject_cost_saving_percent", b"_subject_cost_saving_percent", "_total_cost_comparison_reason", b"_total_cost_comparison_reason", "_total_cost_saving_percent", b"_total_cost_saving_percent", "baseline_evaluation_cost_picodollars", b"baseline_evaluation_cost_picodollars", "baseline_subject_cost_picodollars", b"baseline_subject_cost_picodollars", "baseline_target_id", b"baseline_target_id", "baseline_total_cost_picodollars", b"baseline_total_cost_picodollars", "cache_neutral_baseline_cost_picodollars", b"cache_neutral_baseline_cost_picodollars", "cache_neutral_candidate_cost_picodollars", b"cache_neutral_candidate_cost_picodollars", "cache_neutral_cost_basis", b"cache_neutral_cost_basis", "cache_neutral_cost_comparison_reason", b"cache_neutral_cost_comparison_reason", "cache_neutral_cost_saving_percent", b"cache_neutral_cost_saving_percent", "candidate_evaluation_cost_picodollars", b"candidate_evaluation_cost_picodollars", "candidate_run_id", b"candidate_run_id", "candidate_subject_cost_picodollars", b"candidate_subject_cost_picodollars", "candidate_target_id", b"candidate_target_id", "candidate_total_cost_picodollars", b"candidate_total_cost_picodollars", "losses", b"losses", "mcnemar_mid_p", b"mcnemar_mid_p", "mcnemar_p", b"mcnemar_p", "mcnemar_p_holm", b"mcnemar_p_holm", "micro_quality_delta", b"micro_quality_delta", "non_inferiority", b"non_inferiority", "null_routers", b"null_routers", "paired_cases", b"paired_cases", "quality_delta", b"quality_delta", "quality_delta_bootstrap_ci95", b"quality_delta_bootstrap_ci95", "quality_delta_ci95", b"quality_delta_ci95", "quality_delta_ci95_method", b"quality_delta_ci95_method", "quality_delta_ci95_qualification", b"quality_delta_ci95_qualification", "quality_metric", b"quality_metric", "regret", b"regret", "subject_cost_comparison_reason", b"subject_cost_comparison_reason", "subject_cost_saving", b"subject_cost_saving", "subject_cost_saving_percent", b"subject_cost_saving_percent", "ties", b"ties", "total_cost_comparison_reason", b"total_cost_comparison_reason", "total_cost_saving", b"total_cost_saving", "total_cost_saving_percent", b"total_cost_saving_percent", "verdict", b"verdict", "verdict_sentence", b"verdict_sentence", "wins", b"wins"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_baseline_evaluation_cost_picodollars", b"_baseline_evaluation_cost_picodollars", "_baseline_subject_cost_picodollars", b"_baseline_subject_cost_picodollars", "_baseline_total_cost_picodollars", b"_baseline_total_cost_picodollars", "_cache_neutral_baseline_cost_picodollars", b"_cache_neutral_baseline_cost_picodollars", "_cache_neutral_candidate_cost_picodollars", b"_cache_neutral_candidate_cost_picodollars", "_cache_neutral_cost_comparison_reason", b"_cache_neutral_cost_comparison_reason", "_cache_neutral_cost_saving_percent", b"_cache_neutral_cost_saving_percent", "_candidate_evaluation_cost_picodollars", b"_candidate_evaluation_cost_picodollars", "_candidate_subject_cost_picodollars", b"_candidate_subject_cost_picodollars", "_candidate_total_cost_picodollars", b"_candidate_total_cost_picodollars", "_subject_cost_comparison_reason", b"_subject_cost_comparison_reason", "_subject_cost_saving_percent", b"_subject_cost_saving_percent", "_total_cost_comparison_reason", b"_total_cost_comparison_reason", "_total_cost_saving_percent", b"_total_cost_saving_percent", "band", b"band", "baseline_evaluation_cost_picodollars", b"baseline_evaluation_cost_picodollars", "baseline_subject_cost_picodollars", b"baseline_subject_cost_picodollars", "baseline_target_id", b"baseline_target_id", "baseline_total_cost_picodollars", b"baseline_total_cost_picodollars", "cache_neutral_baseline_cost_picodollars", b"cache_neutral_baseline_cost_picodollars", "cache_neutral_candidate_cost_picodollars", b"cache_neutral_candidate_cost_picodollars", "cache_neutral_cost_basis", b"cache_neutral_cost_basis", "cache_neutral_cost_comparison_reason", b"cache_neutral_cost_comparison_reason", "cache_neutral_cost_saving_percent", b"cache_neutral_cost_saving_percent", "candidate_evaluation_cost_picodollars", b"candidate_evaluation_cost_picodollars", "candidate_run_id", b"candidate_run_id", "candidate_subject_cost_picodollars", b"candidate_subject_cost_picodollars", "candidate_target_id", b"candidate_target_id", "candidate_total_cost_picodollars", b"candidate_total_cost_picodollars", "claims", b"claims", "losses", b"losses", "mcnemar_mid_p", b"mcnemar_mid_p", "mcnemar_p", b"mcnemar_p", "mcnemar_p_holm", b"mcnemar_p_holm", "micro_quality_delta", b"micro_quality_delta", "non_inferiority", b"non_inferiority", "null_routers", b"null_routers", "paired_cases", b"paired_cases", "quality_delta", b"quality_delta", "quality_delta_adaptive_ci95", b"quality_delta_adaptive_ci95", "quality_delta_adaptive_ci95_method", b"quality_delta_adaptive_ci95_method", "quality_delta_adaptive_ci95_qualification", b"quality_delta_adaptive_ci95_qualification", "quality_delta_bootstrap_ci95", b"quality_delta_bootstrap_ci95", "quality_delta_ci95", b"quality_delta_ci95", "quality_delta_ci95_method", b"quality_delta_ci95_method", "quality_delta_ci95_qualification", b"quality_delta_ci95_qualification", "quality_metric", b"quality_metric", "regret", b"regret", "subject_cost_comparison_reason", b"subject_cost_comparison_reason", "subject_cost_saving", b"subject_cost_saving", "subject_cost_saving_percent", b"subject_cost_saving_percent", "ties", b"ties", "total_cost_comparison_reason", b"total_cost_comparison_reason", "total_cost_saving", b"total_cost_saving", "total_cost_saving_percent", b"total_cost_saving_percent", "verdict", b"verdict", "verdict_sentence", b"verdict_sentence", "wins", b"wins"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__baseline_evaluation_cost_picodollars: _TypeAlias = _typing.Literal["baseline_evaluation_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__baseline_evaluation_cost_picodollars: _TypeAlias = _typing.Literal["_baseline_evaluation_cost_picodollars", b"_baseline_evaluation_cost_picodollars"]  # noqa: Y015
@@ -501,32 +536,123 @@ class Comparison(_message.Message):
 Global___Comparison: _TypeAlias = Comparison  # noqa: Y015
 
 @_typing.final
+class SimultaneousBand(_message.Message):
+    """Differences of weighted quality between one candidate and every single model. With a chance of 95 % or more all intervals
+    of all candidates of the answer hold at once, so picking the strongest single model after the fact is paid for.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SINGLES_FIELD_NUMBER: _builtins.int
+    BEST_SINGLE_DELTA_INTERVAL_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    alpha: _builtins.float
+    """Error level of each interval: 0.05 divided by all intervals of the answer."""
+    method: _builtins.str
+    """Name of the method."""
+    @_builtins.property
+    def singles(self) -> _containers.RepeatedCompositeFieldContainer[Global___SingleDifference]:
+        """One row a single model of the baseline run, in plan order."""
+
+    @_builtins.property
+    def best_single_delta_interval(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """The candidate less the single model that is truly the best, whichever that is: lower and upper end."""
+
+    def __init__(
+        self,
+        *,
+        singles: _abc.Iterable[Global___SingleDifference] | None = ...,
+        best_single_delta_interval: _abc.Iterable[_builtins.float] | None = ...,
+        alpha: _builtins.float = ...,
+        method: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alpha", b"alpha", "best_single_delta_interval", b"best_single_delta_interval", "method", b"method", "singles", b"singles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SimultaneousBand: _TypeAlias = SimultaneousBand  # noqa: Y015
+
+@_typing.final
+class SingleDifference(_message.Message):
+    """A candidate less one single model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TARGET_ID_FIELD_NUMBER: _builtins.int
+    QUALITY_DELTA_FIELD_NUMBER: _builtins.int
+    INTERVAL_FIELD_NUMBER: _builtins.int
+    target_id: _builtins.str
+    """The single model."""
+    quality_delta: _builtins.float
+    """Difference of weighted quality."""
+    @_builtins.property
+    def interval(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Its interval in the band: lower and upper end."""
+
+    def __init__(
+        self,
+        *,
+        target_id: _builtins.str = ...,
+        quality_delta: _builtins.float = ...,
+        interval: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["interval", b"interval", "quality_delta", b"quality_delta", "target_id", b"target_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SingleDifference: _TypeAlias = SingleDifference  # noqa: Y015
+
+@_typing.final
 class NonInferiority(_message.Message):
-    """Whether a candidate is no worse than the baseline by more than a margin."""
+    """Whether a candidate is no worse than the strongest single model by more than a margin."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MARGIN_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
     SENTENCE_FIELD_NUMBER: _builtins.int
+    EXPLORATORY_FIELD_NUMBER: _builtins.int
+    PLAN_RUN_ID_FIELD_NUMBER: _builtins.int
+    MORE_CASES_FIELD_NUMBER: _builtins.int
     margin: _builtins.float
     """The margin."""
     verdict: _builtins.str
     """`supported`, `not shown` or `contradicted`."""
     sentence: _builtins.str
     """The verdict in one sentence."""
+    exploratory: _builtins.bool
+    """Whether the margin came with the request, after answers could be looked at, and not from a plan."""
+    plan_run_id: _builtins.str
+    """The run whose plan claims it; absent when exploratory."""
+    more_cases: _builtins.int
+    """How many more cases would decide it if answers went on as they came; absent when decided, and when no number would."""
     def __init__(
         self,
         *,
         margin: _builtins.float = ...,
         verdict: _builtins.str = ...,
         sentence: _builtins.str = ...,
+        exploratory: _builtins.bool = ...,
+        plan_run_id: _builtins.str | None = ...,
+        more_cases: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_more_cases", b"_more_cases", "_plan_run_id", b"_plan_run_id", "more_cases", b"more_cases", "plan_run_id", b"plan_run_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["margin", b"margin", "sentence", b"sentence", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_more_cases", b"_more_cases", "_plan_run_id", b"_plan_run_id", "exploratory", b"exploratory", "margin", b"margin", "more_cases", b"more_cases", "plan_run_id", b"plan_run_id", "sentence", b"sentence", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__more_cases: _TypeAlias = _typing.Literal["more_cases"]  # noqa: Y015
+    _WhichOneofArgType__more_cases: _TypeAlias = _typing.Literal["_more_cases", b"_more_cases"]  # noqa: Y015
+    _WhichOneofReturnType__plan_run_id: _TypeAlias = _typing.Literal["plan_run_id"]  # noqa: Y015
+    _WhichOneofArgType__plan_run_id: _TypeAlias = _typing.Literal["_plan_run_id", b"_plan_run_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__more_cases) -> _WhichOneofReturnType__more_cases | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__plan_run_id) -> _WhichOneofReturnType__plan_run_id | None: ...
 
 Global___NonInferiority: _TypeAlias = NonInferiority  # noqa: Y015
 
@@ -1057,14 +1183,14 @@ class PairSide(_message.Message):
     cost_picodollars: _builtins.int
     """Cost of the subject's calls, in picodollars; absent when unknown."""
     latency_s: _builtins.float
-    """Seconds of the subject's calls."""
+    """Seconds of the subject's calls; absent when any of them is unknown."""
     call_id: _builtins.str
     """The last call of the subject; empty when there is none."""
     final: _builtins.str
     """The final text; only when asked for."""
     @_builtins.property
     def answer(self) -> _value_pb2.Value:
-        """What was extracted from the answer."""
+        """What was extracted from the answer; null when nothing was."""
 
     @_builtins.property
     def usage(self) -> _usage_pb2.TokenUsage:
@@ -1310,21 +1436,47 @@ class Difference(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class FactsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Stable reason."""
     message: _builtins.str
     """A sentence for people, naming the first difference of its kind."""
+    @_builtins.property
+    def facts(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What the sentence mentions, as text."""
+
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
         message: _builtins.str = ...,
+        facts: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "message", b"message", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

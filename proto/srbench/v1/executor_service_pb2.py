@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!srbench/v1/executor_service.proto\x12\nsrbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\x9e\x01\n\x0e\x45xecutorStatus\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12\x12\n\ncell_count\x18\x02 \x01(\x03\x12\x12\n\ncall_count\x18\x03 \x01(\x03\x12\x10\n\x08\x63\x61pacity\x18\x04 \x01(\x03\x12+\n\x08loop_lag\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\"\x1a\n\x18GetExecutorStatusRequest\"\x16\n\x14\x44rainExecutorRequest2\xb7\x01\n\x0f\x45xecutorService\x12U\n\x11GetExecutorStatus\x12$.srbench.v1.GetExecutorStatusRequest\x1a\x1a.srbench.v1.ExecutorStatus\x12M\n\rDrainExecutor\x12 .srbench.v1.DrainExecutorRequest\x1a\x1a.srbench.v1.ExecutorStatusb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!srbench/v1/executor_service.proto\x12\nsrbench.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x01\n\x0e\x45xecutorStatus\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12\x12\n\ncell_count\x18\x02 \x01(\x03\x12\x12\n\ncall_count\x18\x03 \x01(\x03\x12\x10\n\x08\x63\x61pacity\x18\x04 \x01(\x03\x12+\n\x08loop_lag\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x1a\n\x12harness_cell_count\x18\x07 \x01(\x03\x12\x18\n\x10harness_capacity\x18\x08 \x01(\x03\"\x1a\n\x18GetExecutorStatusRequest\"\x16\n\x14\x44rainExecutorRequest2\xb7\x01\n\x0f\x45xecutorService\x12U\n\x11GetExecutorStatus\x12$.srbench.v1.GetExecutorStatusRequest\x1a\x1a.srbench.v1.ExecutorStatus\x12M\n\rDrainExecutor\x12 .srbench.v1.DrainExecutorRequest\x1a\x1a.srbench.v1.ExecutorStatusb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,11 +33,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'srbench.v1.executor_service
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXECUTORSTATUS']._serialized_start=82
-  _globals['_EXECUTORSTATUS']._serialized_end=240
-  _globals['_GETEXECUTORSTATUSREQUEST']._serialized_start=242
-  _globals['_GETEXECUTORSTATUSREQUEST']._serialized_end=268
-  _globals['_DRAINEXECUTORREQUEST']._serialized_start=270
-  _globals['_DRAINEXECUTORREQUEST']._serialized_end=292
-  _globals['_EXECUTORSERVICE']._serialized_start=295
-  _globals['_EXECUTORSERVICE']._serialized_end=478
+  _globals['_EXECUTORSTATUS']._serialized_end=294
+  _globals['_GETEXECUTORSTATUSREQUEST']._serialized_start=296
+  _globals['_GETEXECUTORSTATUSREQUEST']._serialized_end=322
+  _globals['_DRAINEXECUTORREQUEST']._serialized_start=324
+  _globals['_DRAINEXECUTORREQUEST']._serialized_end=346
+  _globals['_EXECUTORSERVICE']._serialized_start=349
+  _globals['_EXECUTORSERVICE']._serialized_end=532
 # @@protoc_insertion_point(module_scope)

@@ -29,16 +29,22 @@ class ExecutorStatus(_message.Message):
     CAPACITY_FIELD_NUMBER: _builtins.int
     LOOP_LAG_FIELD_NUMBER: _builtins.int
     DRAINING_FIELD_NUMBER: _builtins.int
+    HARNESS_CELL_COUNT_FIELD_NUMBER: _builtins.int
+    HARNESS_CAPACITY_FIELD_NUMBER: _builtins.int
     executor_id: _builtins.str
     """Its name."""
     cell_count: _builtins.int
-    """Cells it holds."""
+    """Cells it holds, those of harnesses among them."""
     call_count: _builtins.int
     """Calls with an open connection."""
     capacity: _builtins.int
-    """Most cells it would hold."""
+    """Most cells it would hold, those of harnesses apart."""
     draining: _builtins.bool
     """Whether it leases no more."""
+    harness_cell_count: _builtins.int
+    """Cells of harnesses that it holds."""
+    harness_capacity: _builtins.int
+    """Most cells of harnesses it would hold."""
     @_builtins.property
     def loop_lag(self) -> _duration_pb2.Duration:
         """Largest delay of its event loop over the last second."""
@@ -52,10 +58,12 @@ class ExecutorStatus(_message.Message):
         capacity: _builtins.int = ...,
         loop_lag: _duration_pb2.Duration | None = ...,
         draining: _builtins.bool = ...,
+        harness_cell_count: _builtins.int = ...,
+        harness_capacity: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["loop_lag", b"loop_lag"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_count", b"call_count", "capacity", b"capacity", "cell_count", b"cell_count", "draining", b"draining", "executor_id", b"executor_id", "loop_lag", b"loop_lag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_count", b"call_count", "capacity", b"capacity", "cell_count", b"cell_count", "draining", b"draining", "executor_id", b"executor_id", "harness_capacity", b"harness_capacity", "harness_cell_count", b"harness_cell_count", "loop_lag", b"loop_lag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsrbench/v1/experiment.proto\x12\nsrbench.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\x01\n\nExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\trun_count\x18\x04 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"I\n\x0e\x45xperimentLink\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x12\n\nhypothesis\x18\x03 \x01(\t\"@\n\x17\x43reateExperimentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\"\n\x14GetExperimentRequest\x12\n\n\x02id\x18\x01 \x01(\t\"?\n\x16ListExperimentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x17ListExperimentsResponse\x12+\n\x0b\x65xperiments\x18\x01 \x03(\x0b\x32\x16.srbench.v1.Experiment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"%\n\x17\x44\x65leteExperimentRequest\x12\n\n\x02id\x18\x01 \x01(\t\"q\n\x11\x44\x65letedExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\trun_count\x18\x03 \x01(\x03\x12/\n\x0b\x64\x65lete_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"N\n\x19ListExperimentRunsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Z\n\x1a\x41ttachExperimentRunRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0c\n\x04role\x18\x03 \x01(\t\x12\x12\n\nhypothesis\x18\x04 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsrbench/v1/experiment.proto\x12\nsrbench.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x01\n\nExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\trun_count\x18\x04 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x61\x63tive_run_count\x18\x07 \x01(\x03\"I\n\x0e\x45xperimentLink\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x12\n\nhypothesis\x18\x03 \x01(\t\"@\n\x17\x43reateExperimentRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\"\"\n\x14GetExperimentRequest\x12\n\n\x02id\x18\x01 \x01(\t\"?\n\x16ListExperimentsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x17ListExperimentsResponse\x12+\n\x0b\x65xperiments\x18\x01 \x03(\x0b\x32\x16.srbench.v1.Experiment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"%\n\x17\x44\x65leteExperimentRequest\x12\n\n\x02id\x18\x01 \x01(\t\"q\n\x11\x44\x65letedExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\trun_count\x18\x03 \x01(\x03\x12/\n\x0b\x64\x65lete_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"N\n\x19ListExperimentRunsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Z\n\x1a\x41ttachExperimentRunRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0c\n\x04role\x18\x03 \x01(\t\x12\x12\n\nhypothesis\x18\x04 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,23 +33,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'srbench.v1.experiment_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXPERIMENT']._serialized_start=77
-  _globals['_EXPERIMENT']._serialized_end=247
-  _globals['_EXPERIMENTLINK']._serialized_start=249
-  _globals['_EXPERIMENTLINK']._serialized_end=322
-  _globals['_CREATEEXPERIMENTREQUEST']._serialized_start=324
-  _globals['_CREATEEXPERIMENTREQUEST']._serialized_end=388
-  _globals['_GETEXPERIMENTREQUEST']._serialized_start=390
-  _globals['_GETEXPERIMENTREQUEST']._serialized_end=424
-  _globals['_LISTEXPERIMENTSREQUEST']._serialized_start=426
-  _globals['_LISTEXPERIMENTSREQUEST']._serialized_end=489
-  _globals['_LISTEXPERIMENTSRESPONSE']._serialized_start=491
-  _globals['_LISTEXPERIMENTSRESPONSE']._serialized_end=586
-  _globals['_DELETEEXPERIMENTREQUEST']._serialized_start=588
-  _globals['_DELETEEXPERIMENTREQUEST']._serialized_end=625
-  _globals['_DELETEDEXPERIMENT']._serialized_start=627
-  _globals['_DELETEDEXPERIMENT']._serialized_end=740
-  _globals['_LISTEXPERIMENTRUNSREQUEST']._serialized_start=742
-  _globals['_LISTEXPERIMENTRUNSREQUEST']._serialized_end=820
-  _globals['_ATTACHEXPERIMENTRUNREQUEST']._serialized_start=822
-  _globals['_ATTACHEXPERIMENTRUNREQUEST']._serialized_end=912
+  _globals['_EXPERIMENT']._serialized_end=273
+  _globals['_EXPERIMENTLINK']._serialized_start=275
+  _globals['_EXPERIMENTLINK']._serialized_end=348
+  _globals['_CREATEEXPERIMENTREQUEST']._serialized_start=350
+  _globals['_CREATEEXPERIMENTREQUEST']._serialized_end=414
+  _globals['_GETEXPERIMENTREQUEST']._serialized_start=416
+  _globals['_GETEXPERIMENTREQUEST']._serialized_end=450
+  _globals['_LISTEXPERIMENTSREQUEST']._serialized_start=452
+  _globals['_LISTEXPERIMENTSREQUEST']._serialized_end=515
+  _globals['_LISTEXPERIMENTSRESPONSE']._serialized_start=517
+  _globals['_LISTEXPERIMENTSRESPONSE']._serialized_end=612
+  _globals['_DELETEEXPERIMENTREQUEST']._serialized_start=614
+  _globals['_DELETEEXPERIMENTREQUEST']._serialized_end=651
+  _globals['_DELETEDEXPERIMENT']._serialized_start=653
+  _globals['_DELETEDEXPERIMENT']._serialized_end=766
+  _globals['_LISTEXPERIMENTRUNSREQUEST']._serialized_start=768
+  _globals['_LISTEXPERIMENTRUNSREQUEST']._serialized_end=846
+  _globals['_ATTACHEXPERIMENTRUNREQUEST']._serialized_start=848
+  _globals['_ATTACHEXPERIMENTRUNREQUEST']._serialized_end=938
 # @@protoc_insertion_point(module_scope)

@@ -31,6 +31,7 @@ class Experiment(_message.Message):
     RUN_COUNT_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    ACTIVE_RUN_COUNT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, `exp-` and 32 hex digits."""
     owner: _builtins.str
@@ -39,6 +40,8 @@ class Experiment(_message.Message):
     """What people call it, 1 to 160 characters."""
     run_count: _builtins.int
     """Linked runs."""
+    active_run_count: _builtins.int
+    """Linked runs that have not ended."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -56,10 +59,11 @@ class Experiment(_message.Message):
         run_count: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        active_run_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "id", b"id", "name", b"name", "owner", b"owner", "run_count", b"run_count", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_run_count", b"active_run_count", "create_time", b"create_time", "id", b"id", "name", b"name", "owner", b"owner", "run_count", b"run_count", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,29 +27,33 @@ from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 from srbench.v1 import value_pb2 as srbench_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsrbench/v1/grader_service.proto\x12\nsrbench.v1\x1a\x15srbench/v1/plan.proto\x1a\x16srbench/v1/setup.proto\x1a\x16srbench/v1/value.proto\"3\n\x0cGradeRequest\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.srbench.v1.Answer\"\xc3\x01\n\x06\x41nswer\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x13\n\x0b\x63\x61se_sha256\x18\x02 \x01(\t\x12\x12\n\ncase_index\x18\x03 \x01(\x03\x12\x0e\n\x06grader\x18\x04 \x01(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12-\n\rjudge_replies\x18\x06 \x03(\x0b\x32\x16.srbench.v1.JudgeReply\x12\"\n\x07options\x18\x07 \x01(\x0b\x32\x11.srbench.v1.Value\x12\r\n\x05parts\x18\x08 \x03(\t\"b\n\nJudgeReply\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12\x16\n\x0e\x66\x61ilure_reason\x18\x03 \x01(\t\x12\x17\n\x0f\x66\x61ilure_message\x18\x04 \x01(\t\"2\n\rGradeResponse\x12!\n\x06grades\x18\x01 \x03(\x0b\x32\x11.srbench.v1.Grade\"\xe2\x02\n\x05Grade\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x14\n\x07\x63orrect\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\x05score\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12$\n\textracted\x18\x04 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x15\n\ranswer_status\x18\x05 \x01(\t\x12\x1a\n\rstrict_format\x18\x06 \x01(\x08H\x02\x88\x01\x01\x12\x16\n\x0egrader_version\x18\x07 \x01(\t\x12\x16\n\x0e\x66\x61ilure_reason\x18\x08 \x01(\t\x12\x17\n\x0f\x66\x61ilure_message\x18\t \x01(\t\x12/\n\rjudge_request\x18\n \x01(\x0b\x32\x18.srbench.v1.JudgeRequest\x12\"\n\x07\x64\x65tails\x18\x0b \x01(\x0b\x32\x11.srbench.v1.ValueB\n\n\x08_correctB\x08\n\x06_scoreB\x10\n\x0e_strict_format\"t\n\x0cJudgeRequest\x12)\n\x08messages\x18\x01 \x03(\x0b\x32\x17.srbench.v1.ChatMessage\x12)\n\x0erequest_fields\x18\x02 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x0e\n\x06option\x18\x03 \x01(\t\"c\n\x11GradeBatchRequest\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.srbench.v1.Answer\x12)\n\nreferences\x18\x02 \x03(\x0b\x32\x15.srbench.v1.Reference\"\xb3\x01\n\tReference\x12\x12\n\ncase_index\x18\x01 \x01(\x03\x12\x0f\n\x07\x63\x61se_id\x18\x02 \x01(\t\x12\x11\n\tbenchmark\x18\x03 \x01(\t\x12!\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x11.srbench.v1.Value\x12#\n\x08metadata\x18\x05 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x14\n\x0c\x63hoice_count\x18\x06 \x01(\x05\x12\x10\n\x08question\x18\x07 \x01(\t2\xec\x01\n\rGraderService\x12@\n\x05Grade\x12\x18.srbench.v1.GradeRequest\x1a\x19.srbench.v1.GradeResponse(\x01\x30\x01\x12\x46\n\nGradeBatch\x12\x1d.srbench.v1.GradeBatchRequest\x1a\x19.srbench.v1.GradeResponse\x12Q\n\x0cInspectSetup\x12\x1f.srbench.v1.InspectSetupRequest\x1a .srbench.v1.InspectSetupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsrbench/v1/grader_service.proto\x12\nsrbench.v1\x1a\x15srbench/v1/plan.proto\x1a\x16srbench/v1/setup.proto\x1a\x16srbench/v1/value.proto\"\x18\n\x16GetCapabilitiesRequest\"#\n\x12GraderCapabilities\x12\r\n\x05names\x18\x01 \x03(\t\"3\n\x0cGradeRequest\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.srbench.v1.Answer\"\xd8\x01\n\x06\x41nswer\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x13\n\x0b\x63\x61se_sha256\x18\x02 \x01(\t\x12\x12\n\ncase_index\x18\x03 \x01(\x03\x12\x0e\n\x06grader\x18\x04 \x01(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12-\n\rjudge_replies\x18\x06 \x03(\x0b\x32\x16.srbench.v1.JudgeReply\x12\"\n\x07options\x18\x07 \x01(\x0b\x32\x11.srbench.v1.Value\x12\r\n\x05parts\x18\x08 \x03(\t\x12\x13\n\x0btraceparent\x18\x0f \x01(\t\"b\n\nJudgeReply\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12\x16\n\x0e\x66\x61ilure_reason\x18\x03 \x01(\t\x12\x17\n\x0f\x66\x61ilure_message\x18\x04 \x01(\t\"2\n\rGradeResponse\x12!\n\x06grades\x18\x01 \x03(\x0b\x32\x11.srbench.v1.Grade\"\xe2\x02\n\x05Grade\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x14\n\x07\x63orrect\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x12\n\x05score\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12$\n\textracted\x18\x04 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x15\n\ranswer_status\x18\x05 \x01(\t\x12\x1a\n\rstrict_format\x18\x06 \x01(\x08H\x02\x88\x01\x01\x12\x16\n\x0egrader_version\x18\x07 \x01(\t\x12\x16\n\x0e\x66\x61ilure_reason\x18\x08 \x01(\t\x12\x17\n\x0f\x66\x61ilure_message\x18\t \x01(\t\x12/\n\rjudge_request\x18\n \x01(\x0b\x32\x18.srbench.v1.JudgeRequest\x12\"\n\x07\x64\x65tails\x18\x0b \x01(\x0b\x32\x11.srbench.v1.ValueB\n\n\x08_correctB\x08\n\x06_scoreB\x10\n\x0e_strict_format\"t\n\x0cJudgeRequest\x12)\n\x08messages\x18\x01 \x03(\x0b\x32\x17.srbench.v1.ChatMessage\x12)\n\x0erequest_fields\x18\x02 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x0e\n\x06option\x18\x03 \x01(\t\"c\n\x11GradeBatchRequest\x12#\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x12.srbench.v1.Answer\x12)\n\nreferences\x18\x02 \x03(\x0b\x32\x15.srbench.v1.Reference\"\xb3\x01\n\tReference\x12\x12\n\ncase_index\x18\x01 \x01(\x03\x12\x0f\n\x07\x63\x61se_id\x18\x02 \x01(\t\x12\x11\n\tbenchmark\x18\x03 \x01(\t\x12!\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x11.srbench.v1.Value\x12#\n\x08metadata\x18\x05 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x14\n\x0c\x63hoice_count\x18\x06 \x01(\x05\x12\x10\n\x08question\x18\x07 \x01(\t2\xc3\x02\n\rGraderService\x12@\n\x05Grade\x12\x18.srbench.v1.GradeRequest\x1a\x19.srbench.v1.GradeResponse(\x01\x30\x01\x12\x46\n\nGradeBatch\x12\x1d.srbench.v1.GradeBatchRequest\x1a\x19.srbench.v1.GradeResponse\x12U\n\x0fGetCapabilities\x12\".srbench.v1.GetCapabilitiesRequest\x1a\x1e.srbench.v1.GraderCapabilities\x12Q\n\x0cInspectSetup\x12\x1f.srbench.v1.InspectSetupRequest\x1a .srbench.v1.InspectSetupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'srbench.v1.grader_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GRADEREQUEST']._serialized_start=118
-  _globals['_GRADEREQUEST']._serialized_end=169
-  _globals['_ANSWER']._serialized_start=172
-  _globals['_ANSWER']._serialized_end=367
-  _globals['_JUDGEREPLY']._serialized_start=369
-  _globals['_JUDGEREPLY']._serialized_end=467
-  _globals['_GRADERESPONSE']._serialized_start=469
-  _globals['_GRADERESPONSE']._serialized_end=519
-  _globals['_GRADE']._serialized_start=522
-  _globals['_GRADE']._serialized_end=876
-  _globals['_JUDGEREQUEST']._serialized_start=878
-  _globals['_JUDGEREQUEST']._serialized_end=994
-  _globals['_GRADEBATCHREQUEST']._serialized_start=996
-  _globals['_GRADEBATCHREQUEST']._serialized_end=1095
-  _globals['_REFERENCE']._serialized_start=1098
-  _globals['_REFERENCE']._serialized_end=1277
-  _globals['_GRADERSERVICE']._serialized_start=1280
-  _globals['_GRADERSERVICE']._serialized_end=1516
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=118
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=142
+  _globals['_GRADERCAPABILITIES']._serialized_start=144
+  _globals['_GRADERCAPABILITIES']._serialized_end=179
+  _globals['_GRADEREQUEST']._serialized_start=181
+  _globals['_GRADEREQUEST']._serialized_end=232
+  _globals['_ANSWER']._serialized_start=235
+  _globals['_ANSWER']._serialized_end=451
+  _globals['_JUDGEREPLY']._serialized_start=453
+  _globals['_JUDGEREPLY']._serialized_end=551
+  _globals['_GRADERESPONSE']._serialized_start=553
+  _globals['_GRADERESPONSE']._serialized_end=603
+  _globals['_GRADE']._serialized_start=606
+  _globals['_GRADE']._serialized_end=960
+  _globals['_JUDGEREQUEST']._serialized_start=962
+  _globals['_JUDGEREQUEST']._serialized_end=1078
+  _globals['_GRADEBATCHREQUEST']._serialized_start=1080
+  _globals['_GRADEBATCHREQUEST']._serialized_end=1179
+  _globals['_REFERENCE']._serialized_start=1182
+  _globals['_REFERENCE']._serialized_end=1361
+  _globals['_GRADERSERVICE']._serialized_start=1364
+  _globals['_GRADERSERVICE']._serialized_end=1687
 # @@protoc_insertion_point(module_scope)

@@ -21,6 +21,49 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class GetCapabilitiesRequest(_message.Message):
+    """The request for `GetCapabilities`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCapabilitiesRequest: _TypeAlias = GetCapabilitiesRequest  # noqa: Y015
+
+@_typing.final
+class GraderCapabilities(_message.Message):
+    """What a grader has."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """`sandbox` when it runs programs, `sandbox_image` when it has a container engine for images that plans name. More may be
+        added.
+        """
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraderCapabilities: _TypeAlias = GraderCapabilities  # noqa: Y015
+
+@_typing.final
 class GradeRequest(_message.Message):
     """A batch of answers."""
 
@@ -58,6 +101,7 @@ class Answer(_message.Message):
     JUDGE_REPLIES_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Chosen by the caller; comes back in the grade."""
     case_sha256: _builtins.str
@@ -68,6 +112,8 @@ class Answer(_message.Message):
     """Name of the grader."""
     text: _builtins.str
     """The final channel of the answer: no reasoning."""
+    traceparent: _builtins.str
+    """The span of the cell, as W3C Trace Context writes it; empty when nothing is traced."""
     @_builtins.property
     def judge_replies(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgeReply]:
         """What the judge model said, when the grader asked for it."""
@@ -91,10 +137,11 @@ class Answer(_message.Message):
         judge_replies: _abc.Iterable[Global___JudgeReply] | None = ...,
         options: _value_pb2.Value | None = ...,
         parts: _abc.Iterable[_builtins.str] | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "case_sha256", b"case_sha256", "grader", b"grader", "judge_replies", b"judge_replies", "options", b"options", "parts", b"parts", "sequence", b"sequence", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "case_sha256", b"case_sha256", "grader", b"grader", "judge_replies", b"judge_replies", "options", b"options", "parts", b"parts", "sequence", b"sequence", "text", b"text", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

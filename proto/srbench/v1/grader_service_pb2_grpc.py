@@ -46,6 +46,11 @@ class GraderServiceStub:
                 request_serializer=srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_grader__service__pb2.GradeResponse.FromString,
                 _registered_method=True)
+        self.GetCapabilities = channel.unary_unary(
+                '/srbench.v1.GraderService/GetCapabilities',
+                request_serializer=srbench_dot_v1_dot_grader__service__pb2.GetCapabilitiesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_grader__service__pb2.GraderCapabilities.FromString,
+                _registered_method=True)
         self.InspectSetup = channel.unary_unary(
                 '/srbench.v1.GraderService/InspectSetup',
                 request_serializer=srbench_dot_v1_dot_setup__pb2.InspectSetupRequest.SerializeToString,
@@ -72,6 +77,13 @@ class GraderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCapabilities(self, request, context):
+        """Says what this grader has that not every grader has.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def InspectSetup(self, request, context):
         """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing.
         """
@@ -91,6 +103,11 @@ def add_GraderServiceServicer_to_server(servicer, server):
                     servicer.GradeBatch,
                     request_deserializer=srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_grader__service__pb2.GradeResponse.SerializeToString,
+            ),
+            'GetCapabilities': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCapabilities,
+                    request_deserializer=srbench_dot_v1_dot_grader__service__pb2.GetCapabilitiesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_grader__service__pb2.GraderCapabilities.SerializeToString,
             ),
             'InspectSetup': grpc.unary_unary_rpc_method_handler(
                     servicer.InspectSetup,
@@ -153,6 +170,33 @@ class GraderService:
             '/srbench.v1.GraderService/GradeBatch',
             srbench_dot_v1_dot_grader__service__pb2.GradeBatchRequest.SerializeToString,
             srbench_dot_v1_dot_grader__service__pb2.GradeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCapabilities(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.GraderService/GetCapabilities',
+            srbench_dot_v1_dot_grader__service__pb2.GetCapabilitiesRequest.SerializeToString,
+            srbench_dot_v1_dot_grader__service__pb2.GraderCapabilities.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,8 @@ class GraderServiceStub:
     """
     GradeBatch: _grpc.UnaryUnaryMultiCallable[_grader_service_pb2.GradeBatchRequest, _grader_service_pb2.GradeResponse]
     """Grades answers against references that the caller supplies, for offline regrading."""
+    GetCapabilities: _grpc.UnaryUnaryMultiCallable[_grader_service_pb2.GetCapabilitiesRequest, _grader_service_pb2.GraderCapabilities]
+    """Says what this grader has that not every grader has."""
     InspectSetup: _grpc.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]
     """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing."""
 
@@ -54,6 +56,8 @@ class GraderServiceAsyncStub(GraderServiceStub):
     """
     GradeBatch: _aio.UnaryUnaryMultiCallable[_grader_service_pb2.GradeBatchRequest, _grader_service_pb2.GradeResponse]  # type: ignore[assignment]
     """Grades answers against references that the caller supplies, for offline regrading."""
+    GetCapabilities: _aio.UnaryUnaryMultiCallable[_grader_service_pb2.GetCapabilitiesRequest, _grader_service_pb2.GraderCapabilities]  # type: ignore[assignment]
+    """Says what this grader has that not every grader has."""
     InspectSetup: _aio.UnaryUnaryMultiCallable[_setup_pb2.InspectSetupRequest, _setup_pb2.InspectSetupResponse]  # type: ignore[assignment]
     """Says what the graders of benchmarks need on this grader's machine, such as a sandbox, and what of it is missing."""
 
@@ -77,6 +81,14 @@ class GraderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_grader_service_pb2.GradeResponse, _abc.Awaitable[_grader_service_pb2.GradeResponse]]:
         """Grades answers against references that the caller supplies, for offline regrading."""
+
+    @_abc_1.abstractmethod
+    def GetCapabilities(
+        self,
+        request: _grader_service_pb2.GetCapabilitiesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_grader_service_pb2.GraderCapabilities, _abc.Awaitable[_grader_service_pb2.GraderCapabilities]]:
+        """Says what this grader has that not every grader has."""
 
     @_abc_1.abstractmethod
     def InspectSetup(

@@ -317,17 +317,17 @@ class LedgerReceipt(_message.Message):
     EVIDENCE_SHA256_FIELD_NUMBER: _builtins.int
     EVIDENCE_BYTE_COUNT_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
-    """All prompt tokens, which may be known without their split."""
+    """All prompt tokens, which may be known without their split; absent when unknown."""
     cache_read_reported: _builtins.bool
-    """Whether the endpoint said anything of cached input."""
+    """Whether the endpoint itself gave a believable count of cached input; absent without a usage object."""
     cost_picodollars: _builtins.int
     """Its cost in picodollars; absent when unknown."""
     cost_lower_picodollars: _builtins.int
-    """Bounds of an unknown cost, in picodollars."""
+    """Lower bound of an unknown cost, in picodollars; absent when the cost is known."""
     cost_upper_picodollars: _builtins.int
-    """Bounds of an unknown cost, in picodollars."""
+    """Upper bound of an unknown cost, in picodollars; absent when the cost is known, and when nothing bounds it."""
     cache_neutral_cost_picodollars: _builtins.int
-    """The cost with every prompt token at the fresh price, in picodollars."""
+    """The cost with every prompt token at the fresh price, in picodollars; absent when unknown."""
     inference_call_count: _builtins.int
     """How many model calls the request made; absent when unknown."""
     evidence_sha256: _builtins.str

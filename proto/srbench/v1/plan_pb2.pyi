@@ -185,6 +185,9 @@ class Plan(_message.Message):
     WORST_CASE_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
     BENCHMARK_OPTIONS_FIELD_NUMBER: _builtins.int
     PREVIEW_CONTEXT_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    WORST_CASE_GAPS_FIELD_NUMBER: _builtins.int
+    MOST_CALLS_FIELD_NUMBER: _builtins.int
     plan_sha256: _builtins.str
     """Digest of everything that can change an answer, a score or a price."""
     case_sha256: _builtins.str
@@ -212,7 +215,11 @@ class Plan(_message.Message):
     dataset_sha256: _builtins.str
     """Digest of the dataset's file; empty for inline cases."""
     worst_case_cost_picodollars: _builtins.int
-    """Worst-case spend, the sum of all reservations, in picodollars; absent without prices."""
+    """The most that all calls of all cells can cost, those of judges, simulators and agents included, in picodollars; absent
+    when that is unknown, and `worst_case_gaps` says why.
+    """
+    most_calls: _builtins.int
+    """The most model calls that all cells can make."""
     @_builtins.property
     def limits(self) -> Global___Limits:
         """The bounds."""
@@ -257,6 +264,14 @@ class Plan(_message.Message):
     def preview_context(self) -> _value_pb2.Value:
         """What previews are asked with: `sampling_seed`, `session_id`, `conversation_id`; null unless the mode is `preview`."""
 
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___Claim]:
+        """What the run is to show, written down before it; part of the digest."""
+
+    @_builtins.property
+    def worst_case_gaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpendGap]:
+        """Why `worst_case_cost_picodollars` is unknown, each reason once a benchmark and target; empty when it is known."""
+
     def __init__(
         self,
         *,
@@ -285,16 +300,89 @@ class Plan(_message.Message):
         worst_case_cost_picodollars: _builtins.int | None = ...,
         benchmark_options: _value_pb2.Value | None = ...,
         preview_context: _value_pb2.Value | None = ...,
+        claims: _abc.Iterable[Global___Claim] | None = ...,
+        worst_case_gaps: _abc.Iterable[Global___SpendGap] | None = ...,
+        most_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "benchmark_options", b"benchmark_options", "limits", b"limits", "manifest", b"manifest", "preview_context", b"preview_context", "sampling", b"sampling", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "adapter_versions", b"adapter_versions", "auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "benchmark_weights", b"benchmark_weights", "case_count", b"case_count", "case_counts", b"case_counts", "case_sha256", b"case_sha256", "claims", b"claims", "cost_policy", b"cost_policy", "custom_subset", b"custom_subset", "dataset_sha256", b"dataset_sha256", "limitations", b"limitations", "limits", b"limits", "manifest", b"manifest", "mode", b"mode", "most_calls", b"most_calls", "name", b"name", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "profile", b"profile", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "total", b"total", "version", b"version", "worst_case_cost_picodollars", b"worst_case_cost_picodollars", "worst_case_gaps", b"worst_case_gaps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["worst_case_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__worst_case_cost_picodollars) -> _WhichOneofReturnType__worst_case_cost_picodollars | None: ...
 
 Global___Plan: _TypeAlias = Plan  # noqa: Y015
+
+@_typing.final
+class SpendGap(_message.Message):
+    """One reason why a figure of spend is unknown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
+    TARGET_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """`NO_PRICES` (the target has none), `AGENT_PROMPT_UNBOUNDED` (an agent's requests are as long as its harness makes them,
+    and the target's window is not registered), `JUDGE_NOT_NAMED` (the options name no judge),
+    `GRADER_UNKNOWN` (a grader of another package may ask judges anything), `AGENT_LENGTH_UNKNOWN` (nobody knows how long
+    an agent's conversation will be; of expected spend only).
+    """
+    benchmark: _builtins.str
+    """The benchmark it concerns; empty for all."""
+    target_id: _builtins.str
+    """The target it concerns; empty for all."""
+    message: _builtins.str
+    """The same in a sentence."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
+        target_id: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "message", b"message", "reason", b"reason", "target_id", b"target_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpendGap: _TypeAlias = SpendGap  # noqa: Y015
+
+@_typing.final
+class Claim(_message.Message):
+    """A claim about routers of this plan, or of runs that are compared with it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    TARGET_ID_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """`non_inferiority`: the quality is at most `margin` below the strongest single model's."""
+    margin: _builtins.float
+    """The largest loss of quality that counts as none, above 0 and below 1."""
+    target_id: _builtins.str
+    """The target it is about; absent means every candidate."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        margin: _builtins.float = ...,
+        target_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_target_id", b"_target_id", "target_id", b"target_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_target_id", b"_target_id", "kind", b"kind", "margin", b"margin", "target_id", b"target_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__target_id: _TypeAlias = _typing.Literal["target_id"]  # noqa: Y015
+    _WhichOneofArgType__target_id: _TypeAlias = _typing.Literal["_target_id", b"_target_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target_id) -> _WhichOneofReturnType__target_id | None: ...
+
+Global___Claim: _TypeAlias = Claim  # noqa: Y015
 
 @_typing.final
 class PlanCase(_message.Message):

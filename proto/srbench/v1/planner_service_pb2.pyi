@@ -202,6 +202,9 @@ class ListTargetsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TARGETS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.str
+    """Names this content of the registry; for `expected_revision`."""
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]:
         """The targets."""
@@ -210,10 +213,11 @@ class ListTargetsResponse(_message.Message):
         self,
         *,
         targets: _abc.Iterable[_target_pb2.Target] | None = ...,
+        revision: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "targets", b"targets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,6 +230,11 @@ class RegisterTargetsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DOCUMENT_FIELD_NUMBER: _builtins.int
+    EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
+    expected_revision: _builtins.str
+    """The `revision` that the document was made from: when the registry is another by now, nothing changes and the answer is
+    `REGISTRY_CHANGED`. Empty replaces whatever is there.
+    """
     @_builtins.property
     def document(self) -> _value_pb2.Value:
         """The operator's document: a list of targets, or an object with `targets`."""
@@ -234,14 +243,88 @@ class RegisterTargetsRequest(_message.Message):
         self,
         *,
         document: _value_pb2.Value | None = ...,
+        expected_revision: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "expected_revision", b"expected_revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterTargetsRequest: _TypeAlias = RegisterTargetsRequest  # noqa: Y015
+
+@_typing.final
+class BenchmarkOptions(_message.Message):
+    """The operator's benchmark options."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.str
+    """Names this content of the options; for `expected_revision`."""
+    @_builtins.property
+    def options(self) -> _value_pb2.Value:
+        """An object: options by benchmark."""
+
+    def __init__(
+        self,
+        *,
+        options: _value_pb2.Value | None = ...,
+        revision: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BenchmarkOptions: _TypeAlias = BenchmarkOptions  # noqa: Y015
+
+@_typing.final
+class GetBenchmarkOptionsRequest(_message.Message):
+    """The request for `GetBenchmarkOptions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBenchmarkOptionsRequest: _TypeAlias = GetBenchmarkOptionsRequest  # noqa: Y015
+
+@_typing.final
+class RegisterBenchmarkOptionsRequest(_message.Message):
+    """The request for `RegisterBenchmarkOptions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
+    expected_revision: _builtins.str
+    """As in `RegisterTargetsRequest`."""
+    @_builtins.property
+    def document(self) -> _value_pb2.Value:
+        """The operator's document: an object of options by benchmark."""
+
+    def __init__(
+        self,
+        *,
+        document: _value_pb2.Value | None = ...,
+        expected_revision: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "expected_revision", b"expected_revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterBenchmarkOptionsRequest: _TypeAlias = RegisterBenchmarkOptionsRequest  # noqa: Y015
 
 @_typing.final
 class SourceFile(_message.Message):
@@ -1212,6 +1295,9 @@ class Run(_message.Message):
     EXPERIMENT_ROLES_FIELD_NUMBER: _builtins.int
     PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
     CHILD_RUN_IDS_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    CONCURRENCY_FIELD_NUMBER: _builtins.int
+    WAITING_FOR_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id, `run-` and 20 hex digits; sorts by time."""
     owner: _builtins.str
@@ -1226,6 +1312,10 @@ class Run(_message.Message):
     """The key it was started with."""
     parent_run_id: _builtins.str
     """The run whose cells this one tries again; empty unless it is a recovery."""
+    paused: _builtins.bool
+    """Whether no more cells are leased; false once it has ended."""
+    concurrency: _builtins.int
+    """Cells that may be in hand at once: what the plan says, or what an operator set since."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -1254,6 +1344,12 @@ class Run(_message.Message):
     def child_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The runs that try cells of this one again, oldest first; empty in lists."""
 
+    @_builtins.property
+    def waiting_for(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What cells of the run need that no executor has that lives now, such as `a grader with a sandbox`; empty when none waits
+        for such a thing. Output only.
+        """
+
     def __init__(
         self,
         *,
@@ -1271,10 +1367,13 @@ class Run(_message.Message):
         experiment_roles: _abc.Iterable[_experiment_pb2.ExperimentLink] | None = ...,
         parent_run_id: _builtins.str = ...,
         child_run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        paused: _builtins.bool = ...,
+        concurrency: _builtins.int = ...,
+        waiting_for: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["child_run_ids", b"child_run_ids", "create_time", b"create_time", "error", b"error", "experiment_roles", b"experiment_roles", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "parent_run_id", b"parent_run_id", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child_run_ids", b"child_run_ids", "concurrency", b"concurrency", "create_time", b"create_time", "error", b"error", "experiment_roles", b"experiment_roles", "id", b"id", "idempotency_key", b"idempotency_key", "owner", b"owner", "parent_run_id", b"parent_run_id", "paused", b"paused", "plan", b"plan", "progress", b"progress", "provenance", b"provenance", "reason", b"reason", "status", b"status", "update_time", b"update_time", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1391,6 +1490,7 @@ class ListRunsRequest(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
     MODE_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Most to return: 0 means 50, above 500 means 500, below 0 is an error."""
     page_token: _builtins.str
@@ -1398,9 +1498,11 @@ class ListRunsRequest(_message.Message):
     status: _builtins.str
     """Only this status; empty for all."""
     query: _builtins.str
-    """Only runs whose name or target ids hold this; empty for all."""
+    """Only runs whose id or name, or the id, kind or model of one of whose targets holds this; empty for all."""
     mode: _builtins.str
     """Only this mode; empty for all."""
+    profile: _builtins.str
+    """Only this profile; empty for all."""
     def __init__(
         self,
         *,
@@ -1409,10 +1511,11 @@ class ListRunsRequest(_message.Message):
         status: _builtins.str = ...,
         query: _builtins.str = ...,
         mode: _builtins.str = ...,
+        profile: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "page_size", b"page_size", "page_token", b"page_token", "profile", b"profile", "query", b"query", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1493,6 +1596,76 @@ class CancelRunRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CancelRunRequest: _TypeAlias = CancelRunRequest  # noqa: Y015
+
+@_typing.final
+class PauseRunRequest(_message.Message):
+    """The request for `PauseRun`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseRunRequest: _TypeAlias = PauseRunRequest  # noqa: Y015
+
+@_typing.final
+class ResumeRunRequest(_message.Message):
+    """The request for `ResumeRun`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeRunRequest: _TypeAlias = ResumeRunRequest  # noqa: Y015
+
+@_typing.final
+class SetRunConcurrencyRequest(_message.Message):
+    """The request for `SetRunConcurrency`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CONCURRENCY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its id."""
+    concurrency: _builtins.int
+    """From 1 to 100000."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        concurrency: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["concurrency", b"concurrency", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetRunConcurrencyRequest: _TypeAlias = SetRunConcurrencyRequest  # noqa: Y015
 
 @_typing.final
 class ListRunEventsRequest(_message.Message):

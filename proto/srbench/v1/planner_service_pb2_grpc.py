@@ -56,6 +56,16 @@ class PlannerServiceStub:
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.RegisterTargetsRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.ListTargetsResponse.FromString,
                 _registered_method=True)
+        self.GetBenchmarkOptions = channel.unary_unary(
+                '/srbench.v1.PlannerService/GetBenchmarkOptions',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.GetBenchmarkOptionsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.FromString,
+                _registered_method=True)
+        self.RegisterBenchmarkOptions = channel.unary_unary(
+                '/srbench.v1.PlannerService/RegisterBenchmarkOptions',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.RegisterBenchmarkOptionsRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.FromString,
+                _registered_method=True)
         self.CreateDatasetPreparation = channel.unary_unary(
                 '/srbench.v1.PlannerService/CreateDatasetPreparation',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.CreateDatasetPreparationRequest.SerializeToString,
@@ -149,6 +159,21 @@ class PlannerServiceStub:
         self.CancelRun = channel.unary_unary(
                 '/srbench.v1.PlannerService/CancelRun',
                 request_serializer=srbench_dot_v1_dot_planner__service__pb2.CancelRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+                _registered_method=True)
+        self.PauseRun = channel.unary_unary(
+                '/srbench.v1.PlannerService/PauseRun',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.PauseRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+                _registered_method=True)
+        self.ResumeRun = channel.unary_unary(
+                '/srbench.v1.PlannerService/ResumeRun',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.ResumeRunRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+                _registered_method=True)
+        self.SetRunConcurrency = channel.unary_unary(
+                '/srbench.v1.PlannerService/SetRunConcurrency',
+                request_serializer=srbench_dot_v1_dot_planner__service__pb2.SetRunConcurrencyRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
                 _registered_method=True)
         self.ListRunEvents = channel.unary_unary(
@@ -258,7 +283,22 @@ class PlannerServiceServicer:
 
     def RegisterTargets(self, request, context):
         """Replaces the registry. Nothing changes when any target is invalid.
-        Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`).
+        Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBenchmarkOptions(self, request, context):
+        """Gives the operator's benchmark options: judges, simulators, pins of harnesses.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RegisterBenchmarkOptions(self, request, context):
+        """Replaces the benchmark options. Nothing changes when any is invalid.
+        Errors: `INVALID_ARGUMENT` (`BAD_FIELD`, `UNKNOWN_FIELD`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -408,6 +448,32 @@ class PlannerServiceServicer:
     def CancelRun(self, request, context):
         """Stops a run. A run that has ended is returned as it is.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseRun(self, request, context):
+        """Leases no more cells of a run; those in hand go on to their end, after which the event `drained` is written. The run's
+        deadline goes on. A run that is paused is returned as it is.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeRun(self, request, context):
+        """Leases cells of a paused run again. A run that is not paused is returned as it is.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetRunConcurrency(self, request, context):
+        """Changes how many cells of a run may be in hand at once, from now on; cells in hand stay. The plan and its digest keep
+        the number that was frozen.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`), `INVALID_ARGUMENT` (`BAD_FIELD`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -571,6 +637,16 @@ def add_PlannerServiceServicer_to_server(servicer, server):
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.RegisterTargetsRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.ListTargetsResponse.SerializeToString,
             ),
+            'GetBenchmarkOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBenchmarkOptions,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.GetBenchmarkOptionsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.SerializeToString,
+            ),
+            'RegisterBenchmarkOptions': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterBenchmarkOptions,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.RegisterBenchmarkOptionsRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.SerializeToString,
+            ),
             'CreateDatasetPreparation': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateDatasetPreparation,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.CreateDatasetPreparationRequest.FromString,
@@ -664,6 +740,21 @@ def add_PlannerServiceServicer_to_server(servicer, server):
             'CancelRun': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelRun,
                     request_deserializer=srbench_dot_v1_dot_planner__service__pb2.CancelRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.Run.SerializeToString,
+            ),
+            'PauseRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseRun,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.PauseRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.Run.SerializeToString,
+            ),
+            'ResumeRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeRun,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.ResumeRunRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_planner__service__pb2.Run.SerializeToString,
+            ),
+            'SetRunConcurrency': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetRunConcurrency,
+                    request_deserializer=srbench_dot_v1_dot_planner__service__pb2.SetRunConcurrencyRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_planner__service__pb2.Run.SerializeToString,
             ),
             'ListRunEvents': grpc.unary_unary_rpc_method_handler(
@@ -834,6 +925,60 @@ class PlannerService:
             '/srbench.v1.PlannerService/RegisterTargets',
             srbench_dot_v1_dot_planner__service__pb2.RegisterTargetsRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.ListTargetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBenchmarkOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/GetBenchmarkOptions',
+            srbench_dot_v1_dot_planner__service__pb2.GetBenchmarkOptionsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterBenchmarkOptions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/RegisterBenchmarkOptions',
+            srbench_dot_v1_dot_planner__service__pb2.RegisterBenchmarkOptionsRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.BenchmarkOptions.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1346,6 +1491,87 @@ class PlannerService:
             target,
             '/srbench.v1.PlannerService/CancelRun',
             srbench_dot_v1_dot_planner__service__pb2.CancelRunRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/PauseRun',
+            srbench_dot_v1_dot_planner__service__pb2.PauseRunRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/ResumeRun',
+            srbench_dot_v1_dot_planner__service__pb2.ResumeRunRequest.SerializeToString,
+            srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetRunConcurrency(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.PlannerService/SetRunConcurrency',
+            srbench_dot_v1_dot_planner__service__pb2.SetRunConcurrencyRequest.SerializeToString,
             srbench_dot_v1_dot_planner__service__pb2.Run.FromString,
             options,
             channel_credentials,

@@ -45,7 +45,13 @@ class PlannerServiceStub:
     """Lists registered targets in the order of the registry."""
     RegisterTargets: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.RegisterTargetsRequest, _planner_service_pb2.ListTargetsResponse]
     """Replaces the registry. Nothing changes when any target is invalid.
-    Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`).
+    Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
+    """
+    GetBenchmarkOptions: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.GetBenchmarkOptionsRequest, _planner_service_pb2.BenchmarkOptions]
+    """Gives the operator's benchmark options: judges, simulators, pins of harnesses."""
+    RegisterBenchmarkOptions: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.RegisterBenchmarkOptionsRequest, _planner_service_pb2.BenchmarkOptions]
+    """Replaces the benchmark options. Nothing changes when any is invalid.
+    Errors: `INVALID_ARGUMENT` (`BAD_FIELD`, `UNKNOWN_FIELD`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
     """
     CreateDatasetPreparation: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.CreateDatasetPreparationRequest, _planner_service_pb2.DatasetPreparation]
     """Starts preparing datasets in the background; the same request returns the job that already does it.
@@ -116,6 +122,20 @@ class PlannerServiceStub:
     CancelRun: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.CancelRunRequest, _planner_service_pb2.Run]
     """Stops a run. A run that has ended is returned as it is.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    PauseRun: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.PauseRunRequest, _planner_service_pb2.Run]
+    """Leases no more cells of a run; those in hand go on to their end, after which the event `drained` is written. The run's
+    deadline goes on. A run that is paused is returned as it is.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+    """
+    ResumeRun: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.ResumeRunRequest, _planner_service_pb2.Run]
+    """Leases cells of a paused run again. A run that is not paused is returned as it is.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+    """
+    SetRunConcurrency: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.SetRunConcurrencyRequest, _planner_service_pb2.Run]
+    """Changes how many cells of a run may be in hand at once, from now on; cells in hand stay. The plan and its digest keep
+    the number that was frozen.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`), `INVALID_ARGUMENT` (`BAD_FIELD`).
     """
     ListRunEvents: _grpc.UnaryUnaryMultiCallable[_planner_service_pb2.ListRunEventsRequest, _planner_service_pb2.ListRunEventsResponse]
     """Lists what happened to a run, oldest first.
@@ -201,7 +221,13 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     """Lists registered targets in the order of the registry."""
     RegisterTargets: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.RegisterTargetsRequest, _planner_service_pb2.ListTargetsResponse]  # type: ignore[assignment]
     """Replaces the registry. Nothing changes when any target is invalid.
-    Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`).
+    Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
+    """
+    GetBenchmarkOptions: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.GetBenchmarkOptionsRequest, _planner_service_pb2.BenchmarkOptions]  # type: ignore[assignment]
+    """Gives the operator's benchmark options: judges, simulators, pins of harnesses."""
+    RegisterBenchmarkOptions: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.RegisterBenchmarkOptionsRequest, _planner_service_pb2.BenchmarkOptions]  # type: ignore[assignment]
+    """Replaces the benchmark options. Nothing changes when any is invalid.
+    Errors: `INVALID_ARGUMENT` (`BAD_FIELD`, `UNKNOWN_FIELD`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
     """
     CreateDatasetPreparation: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.CreateDatasetPreparationRequest, _planner_service_pb2.DatasetPreparation]  # type: ignore[assignment]
     """Starts preparing datasets in the background; the same request returns the job that already does it.
@@ -272,6 +298,20 @@ class PlannerServiceAsyncStub(PlannerServiceStub):
     CancelRun: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.CancelRunRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
     """Stops a run. A run that has ended is returned as it is.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    PauseRun: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.PauseRunRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
+    """Leases no more cells of a run; those in hand go on to their end, after which the event `drained` is written. The run's
+    deadline goes on. A run that is paused is returned as it is.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+    """
+    ResumeRun: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ResumeRunRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
+    """Leases cells of a paused run again. A run that is not paused is returned as it is.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+    """
+    SetRunConcurrency: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.SetRunConcurrencyRequest, _planner_service_pb2.Run]  # type: ignore[assignment]
+    """Changes how many cells of a run may be in hand at once, from now on; cells in hand stay. The plan and its digest keep
+    the number that was frozen.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`), `INVALID_ARGUMENT` (`BAD_FIELD`).
     """
     ListRunEvents: _aio.UnaryUnaryMultiCallable[_planner_service_pb2.ListRunEventsRequest, _planner_service_pb2.ListRunEventsResponse]  # type: ignore[assignment]
     """Lists what happened to a run, oldest first.
@@ -372,7 +412,25 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_planner_service_pb2.ListTargetsResponse, _abc.Awaitable[_planner_service_pb2.ListTargetsResponse]]:
         """Replaces the registry. Nothing changes when any target is invalid.
-        Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`).
+        Errors: `INVALID_ARGUMENT` (`BAD_TARGET`, `UNKNOWN_FIELD`, `DUPLICATE_TARGET`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetBenchmarkOptions(
+        self,
+        request: _planner_service_pb2.GetBenchmarkOptionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.BenchmarkOptions, _abc.Awaitable[_planner_service_pb2.BenchmarkOptions]]:
+        """Gives the operator's benchmark options: judges, simulators, pins of harnesses."""
+
+    @_abc_1.abstractmethod
+    def RegisterBenchmarkOptions(
+        self,
+        request: _planner_service_pb2.RegisterBenchmarkOptionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.BenchmarkOptions, _abc.Awaitable[_planner_service_pb2.BenchmarkOptions]]:
+        """Replaces the benchmark options. Nothing changes when any is invalid.
+        Errors: `INVALID_ARGUMENT` (`BAD_FIELD`, `UNKNOWN_FIELD`), `FAILED_PRECONDITION` (`REGISTRY_CHANGED`).
         """
 
     @_abc_1.abstractmethod
@@ -557,6 +615,38 @@ class PlannerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_planner_service_pb2.Run, _abc.Awaitable[_planner_service_pb2.Run]]:
         """Stops a run. A run that has ended is returned as it is.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def PauseRun(
+        self,
+        request: _planner_service_pb2.PauseRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.Run, _abc.Awaitable[_planner_service_pb2.Run]]:
+        """Leases no more cells of a run; those in hand go on to their end, after which the event `drained` is written. The run's
+        deadline goes on. A run that is paused is returned as it is.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+        """
+
+    @_abc_1.abstractmethod
+    def ResumeRun(
+        self,
+        request: _planner_service_pb2.ResumeRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.Run, _abc.Awaitable[_planner_service_pb2.Run]]:
+        """Leases cells of a paused run again. A run that is not paused is returned as it is.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`).
+        """
+
+    @_abc_1.abstractmethod
+    def SetRunConcurrency(
+        self,
+        request: _planner_service_pb2.SetRunConcurrencyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_planner_service_pb2.Run, _abc.Awaitable[_planner_service_pb2.Run]]:
+        """Changes how many cells of a run may be in hand at once, from now on; cells in hand stay. The plan and its digest keep
+        the number that was frozen.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `FAILED_PRECONDITION` (`RUN_ENDED`), `INVALID_ARGUMENT` (`BAD_FIELD`).
         """
 
     @_abc_1.abstractmethod

@@ -22,20 +22,21 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from srbench.v1 import plan_pb2 as srbench_dot_v1_dot_plan__pb2
 from srbench.v1 import value_pb2 as srbench_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16srbench/v1/power.proto\x12\nsrbench.v1\x1a\x16srbench/v1/value.proto\"\xf7\x01\n\x14\x45stimatePowerRequest\x12#\n\x08manifest\x18\x01 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x18\n\x0b\x64iscordance\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05power\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x1d\n\x10\x63omparison_count\x18\x04 \x01(\x03H\x02\x88\x01\x01\x12#\n\x16\x65xpected_output_tokens\x18\x05 \x01(\x03H\x03\x88\x01\x01\x42\x0e\n\x0c_discordanceB\x08\n\x06_powerB\x13\n\x11_comparison_countB\x19\n\x17_expected_output_tokens\"\xb0\x01\n\rPowerEstimate\x12\x13\n\x0bplan_sha256\x18\x01 \x01(\t\x12\x13\n\x0b\x64iscordance\x18\x02 \x01(\x01\x12\r\n\x05power\x18\x03 \x01(\x01\x12\r\n\x05\x61lpha\x18\x04 \x01(\x01\x12*\n\x08profiles\x18\x05 \x03(\x0b\x32\x18.srbench.v1.ProfilePower\x12\x13\n\x0b\x61ssumptions\x18\x06 \x03(\t\x12\x16\n\x0emodel_requests\x18\x07 \x01(\x03\"\xa2\x03\n\x0cProfilePower\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x12\n\ncase_count\x18\x02 \x01(\x03\x12\x12\n\ncell_count\x18\x03 \x01(\x03\x12\x1c\n\x14hoeffding_half_width\x18\x04 \x01(\x01\x12\x1b\n\x13\x65xpected_half_width\x18\x05 \x01(\x01\x12\"\n\x15\x64\x65tectable_difference\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12,\n\x1fhoeffding_detectable_difference\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12&\n\x19\x65xpected_cost_picodollars\x18\x08 \x01(\x03H\x02\x88\x01\x01\x12(\n\x1bworst_case_cost_picodollars\x18\t \x01(\x03H\x03\x88\x01\x01\x42\x18\n\x16_detectable_differenceB\"\n _hoeffding_detectable_differenceB\x1c\n\x1a_expected_cost_picodollarsB\x1e\n\x1c_worst_case_cost_picodollarsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16srbench/v1/power.proto\x12\nsrbench.v1\x1a\x15srbench/v1/plan.proto\x1a\x16srbench/v1/value.proto\"\xf7\x01\n\x14\x45stimatePowerRequest\x12#\n\x08manifest\x18\x01 \x01(\x0b\x32\x11.srbench.v1.Value\x12\x18\n\x0b\x64iscordance\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05power\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x1d\n\x10\x63omparison_count\x18\x04 \x01(\x03H\x02\x88\x01\x01\x12#\n\x16\x65xpected_output_tokens\x18\x05 \x01(\x03H\x03\x88\x01\x01\x42\x0e\n\x0c_discordanceB\x08\n\x06_powerB\x13\n\x11_comparison_countB\x19\n\x17_expected_output_tokens\"\x8c\x02\n\rPowerEstimate\x12\x13\n\x0bplan_sha256\x18\x01 \x01(\t\x12\x13\n\x0b\x64iscordance\x18\x02 \x01(\x01\x12\r\n\x05power\x18\x03 \x01(\x01\x12\r\n\x05\x61lpha\x18\x04 \x01(\x01\x12*\n\x08profiles\x18\x05 \x03(\x0b\x32\x18.srbench.v1.ProfilePower\x12\x13\n\x0b\x61ssumptions\x18\x06 \x03(\t\x12\x16\n\x0emodel_requests\x18\x07 \x01(\x03\x12+\n\rexpected_gaps\x18\x08 \x03(\x0b\x32\x14.srbench.v1.SpendGap\x12-\n\x0fworst_case_gaps\x18\t \x03(\x0b\x32\x14.srbench.v1.SpendGap\"\x8c\x04\n\x0cProfilePower\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x12\n\ncase_count\x18\x02 \x01(\x03\x12\x12\n\ncell_count\x18\x03 \x01(\x03\x12\x1c\n\x14hoeffding_half_width\x18\x04 \x01(\x01\x12\x1b\n\x13\x65xpected_half_width\x18\x05 \x01(\x01\x12\"\n\x15\x64\x65tectable_difference\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12,\n\x1fhoeffding_detectable_difference\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12&\n\x19\x65xpected_cost_picodollars\x18\x08 \x01(\x03H\x02\x88\x01\x01\x12(\n\x1bworst_case_cost_picodollars\x18\t \x01(\x03H\x03\x88\x01\x01\x12\x1a\n\x12verdict_half_width\x18\n \x01(\x01\x12*\n\x1dverdict_detectable_difference\x18\x0b \x01(\x01H\x04\x88\x01\x01\x42\x18\n\x16_detectable_differenceB\"\n _hoeffding_detectable_differenceB\x1c\n\x1a_expected_cost_picodollarsB\x1e\n\x1c_worst_case_cost_picodollarsB \n\x1e_verdict_detectable_differenceb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'srbench.v1.power_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ESTIMATEPOWERREQUEST']._serialized_start=63
-  _globals['_ESTIMATEPOWERREQUEST']._serialized_end=310
-  _globals['_POWERESTIMATE']._serialized_start=313
-  _globals['_POWERESTIMATE']._serialized_end=489
-  _globals['_PROFILEPOWER']._serialized_start=492
-  _globals['_PROFILEPOWER']._serialized_end=910
+  _globals['_ESTIMATEPOWERREQUEST']._serialized_start=86
+  _globals['_ESTIMATEPOWERREQUEST']._serialized_end=333
+  _globals['_POWERESTIMATE']._serialized_start=336
+  _globals['_POWERESTIMATE']._serialized_end=604
+  _globals['_PROFILEPOWER']._serialized_start=607
+  _globals['_PROFILEPOWER']._serialized_end=1131
 # @@protoc_insertion_point(module_scope)

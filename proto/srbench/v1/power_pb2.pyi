@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from srbench.v1 import plan_pb2 as _plan_pb2
 from srbench.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
 import sys
@@ -87,6 +88,8 @@ class PowerEstimate(_message.Message):
     PROFILES_FIELD_NUMBER: _builtins.int
     ASSUMPTIONS_FIELD_NUMBER: _builtins.int
     MODEL_REQUESTS_FIELD_NUMBER: _builtins.int
+    EXPECTED_GAPS_FIELD_NUMBER: _builtins.int
+    WORST_CASE_GAPS_FIELD_NUMBER: _builtins.int
     plan_sha256: _builtins.str
     """The plan that the manifest freezes to."""
     discordance: _builtins.float
@@ -105,6 +108,14 @@ class PowerEstimate(_message.Message):
     def assumptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the figures assume, in words."""
 
+    @_builtins.property
+    def expected_gaps(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.SpendGap]:
+        """Why expected costs are absent; empty when they are known."""
+
+    @_builtins.property
+    def worst_case_gaps(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.SpendGap]:
+        """Why worst-case costs are absent; empty when they are known."""
+
     def __init__(
         self,
         *,
@@ -115,10 +126,12 @@ class PowerEstimate(_message.Message):
         profiles: _abc.Iterable[Global___ProfilePower] | None = ...,
         assumptions: _abc.Iterable[_builtins.str] | None = ...,
         model_requests: _builtins.int = ...,
+        expected_gaps: _abc.Iterable[_plan_pb2.SpendGap] | None = ...,
+        worst_case_gaps: _abc.Iterable[_plan_pb2.SpendGap] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alpha", b"alpha", "assumptions", b"assumptions", "discordance", b"discordance", "model_requests", b"model_requests", "plan_sha256", b"plan_sha256", "power", b"power", "profiles", b"profiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alpha", b"alpha", "assumptions", b"assumptions", "discordance", b"discordance", "expected_gaps", b"expected_gaps", "model_requests", b"model_requests", "plan_sha256", b"plan_sha256", "power", b"power", "profiles", b"profiles", "worst_case_gaps", b"worst_case_gaps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -139,6 +152,8 @@ class ProfilePower(_message.Message):
     HOEFFDING_DETECTABLE_DIFFERENCE_FIELD_NUMBER: _builtins.int
     EXPECTED_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
     WORST_CASE_COST_PICODOLLARS_FIELD_NUMBER: _builtins.int
+    VERDICT_HALF_WIDTH_FIELD_NUMBER: _builtins.int
+    VERDICT_DETECTABLE_DIFFERENCE_FIELD_NUMBER: _builtins.int
     profile: _builtins.str
     """`this plan`, `smoke`, `quick` or `standard`."""
     case_count: _builtins.int
@@ -152,11 +167,15 @@ class ProfilePower(_message.Message):
     detectable_difference: _builtins.float
     """Smallest true difference that McNemar's test establishes with the wanted chance; absent when there is none."""
     hoeffding_detectable_difference: _builtins.float
-    """The same for the Hoeffding interval."""
+    """The same for the Hoeffding interval; absent when there is none."""
     expected_cost_picodollars: _builtins.int
-    """What the calls are expected to cost, in picodollars; absent without prices."""
+    """What all calls are expected to cost, in picodollars; absent when that is unknown: `expected_gaps`."""
     worst_case_cost_picodollars: _builtins.int
-    """The most that the first call of every cell can cost, in picodollars; absent without prices."""
+    """The most that all calls can cost, in picodollars; absent when that is unknown: `worst_case_gaps`."""
+    verdict_half_width: _builtins.float
+    """Half the width of the interval that verdicts go by, where both sides disagree as assumed, as part of one."""
+    verdict_detectable_difference: _builtins.float
+    """Smallest true difference that a verdict establishes with the wanted chance; absent when there is none."""
     def __init__(
         self,
         *,
@@ -169,10 +188,12 @@ class ProfilePower(_message.Message):
         hoeffding_detectable_difference: _builtins.float | None = ...,
         expected_cost_picodollars: _builtins.int | None = ...,
         worst_case_cost_picodollars: _builtins.int | None = ...,
+        verdict_half_width: _builtins.float = ...,
+        verdict_detectable_difference: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_detectable_difference", b"_detectable_difference", "_expected_cost_picodollars", b"_expected_cost_picodollars", "_hoeffding_detectable_difference", b"_hoeffding_detectable_difference", "_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "detectable_difference", b"detectable_difference", "expected_cost_picodollars", b"expected_cost_picodollars", "hoeffding_detectable_difference", b"hoeffding_detectable_difference", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_detectable_difference", b"_detectable_difference", "_expected_cost_picodollars", b"_expected_cost_picodollars", "_hoeffding_detectable_difference", b"_hoeffding_detectable_difference", "_verdict_detectable_difference", b"_verdict_detectable_difference", "_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "detectable_difference", b"detectable_difference", "expected_cost_picodollars", b"expected_cost_picodollars", "hoeffding_detectable_difference", b"hoeffding_detectable_difference", "verdict_detectable_difference", b"verdict_detectable_difference", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_detectable_difference", b"_detectable_difference", "_expected_cost_picodollars", b"_expected_cost_picodollars", "_hoeffding_detectable_difference", b"_hoeffding_detectable_difference", "_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "case_count", b"case_count", "cell_count", b"cell_count", "detectable_difference", b"detectable_difference", "expected_cost_picodollars", b"expected_cost_picodollars", "expected_half_width", b"expected_half_width", "hoeffding_detectable_difference", b"hoeffding_detectable_difference", "hoeffding_half_width", b"hoeffding_half_width", "profile", b"profile", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_detectable_difference", b"_detectable_difference", "_expected_cost_picodollars", b"_expected_cost_picodollars", "_hoeffding_detectable_difference", b"_hoeffding_detectable_difference", "_verdict_detectable_difference", b"_verdict_detectable_difference", "_worst_case_cost_picodollars", b"_worst_case_cost_picodollars", "case_count", b"case_count", "cell_count", b"cell_count", "detectable_difference", b"detectable_difference", "expected_cost_picodollars", b"expected_cost_picodollars", "expected_half_width", b"expected_half_width", "hoeffding_detectable_difference", b"hoeffding_detectable_difference", "hoeffding_half_width", b"hoeffding_half_width", "profile", b"profile", "verdict_detectable_difference", b"verdict_detectable_difference", "verdict_half_width", b"verdict_half_width", "worst_case_cost_picodollars", b"worst_case_cost_picodollars"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__detectable_difference: _TypeAlias = _typing.Literal["detectable_difference"]  # noqa: Y015
     _WhichOneofArgType__detectable_difference: _TypeAlias = _typing.Literal["_detectable_difference", b"_detectable_difference"]  # noqa: Y015
@@ -180,6 +201,8 @@ class ProfilePower(_message.Message):
     _WhichOneofArgType__expected_cost_picodollars: _TypeAlias = _typing.Literal["_expected_cost_picodollars", b"_expected_cost_picodollars"]  # noqa: Y015
     _WhichOneofReturnType__hoeffding_detectable_difference: _TypeAlias = _typing.Literal["hoeffding_detectable_difference"]  # noqa: Y015
     _WhichOneofArgType__hoeffding_detectable_difference: _TypeAlias = _typing.Literal["_hoeffding_detectable_difference", b"_hoeffding_detectable_difference"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_detectable_difference: _TypeAlias = _typing.Literal["verdict_detectable_difference"]  # noqa: Y015
+    _WhichOneofArgType__verdict_detectable_difference: _TypeAlias = _typing.Literal["_verdict_detectable_difference", b"_verdict_detectable_difference"]  # noqa: Y015
     _WhichOneofReturnType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["worst_case_cost_picodollars"]  # noqa: Y015
     _WhichOneofArgType__worst_case_cost_picodollars: _TypeAlias = _typing.Literal["_worst_case_cost_picodollars", b"_worst_case_cost_picodollars"]  # noqa: Y015
     @_typing.overload
@@ -188,6 +211,8 @@ class ProfilePower(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_cost_picodollars) -> _WhichOneofReturnType__expected_cost_picodollars | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hoeffding_detectable_difference) -> _WhichOneofReturnType__hoeffding_detectable_difference | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_detectable_difference) -> _WhichOneofReturnType__verdict_detectable_difference | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__worst_case_cost_picodollars) -> _WhichOneofReturnType__worst_case_cost_picodollars | None: ...
 

@@ -7,7 +7,10 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from srbench.v1 import judging_pb2 as _judging_pb2
+from srbench.v1 import plan_pb2 as _plan_pb2
 from srbench.v1 import planner_service_pb2 as _planner_service_pb2
+from srbench.v1 import saying_pb2 as _saying_pb2
 from srbench.v1 import usage_pb2 as _usage_pb2
 from srbench.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
@@ -39,6 +42,9 @@ class Report(_message.Message):
     BENCHMARKS_FIELD_NUMBER: _builtins.int
     LIMITATIONS_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    JUDGING_FIELD_NUMBER: _builtins.int
+    SAYINGS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The protocol, `sr-bench-1.0`."""
     run_id: _builtins.str
@@ -77,6 +83,20 @@ class Report(_message.Message):
     def provenance(self) -> Global___ReportProvenance:
         """What they were made from."""
 
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[_plan_pb2.Claim]:
+        """What the plan claims, written down before the run; a comparison judges it."""
+
+    @_builtins.property
+    def judging(self) -> _judging_pb2.Judging:
+        """How well the run's judges judge, and accuracies corrected by people, beside which all other figures stay as judged;
+        absent without an audit and without a second judge, and when runs are merged.
+        """
+
+    @_builtins.property
+    def sayings(self) -> _containers.RepeatedCompositeFieldContainer[_saying_pb2.Saying]:
+        """The sentences of this report that have a code."""
+
     def __init__(
         self,
         *,
@@ -92,10 +112,13 @@ class Report(_message.Message):
         benchmarks: _abc.Iterable[Global___Metrics] | None = ...,
         limitations: _abc.Iterable[_builtins.str] | None = ...,
         provenance: Global___ReportProvenance | None = ...,
+        claims: _abc.Iterable[_plan_pb2.Claim] | None = ...,
+        judging: _judging_pb2.Judging | None = ...,
+        sayings: _abc.Iterable[_saying_pb2.Saying] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "provenance", b"provenance", "recovery", b"recovery", "summary", b"summary"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "judging", b"judging", "provenance", b"provenance", "recovery", b"recovery", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmarks", b"benchmarks", "child_attempts", b"child_attempts", "cost_policy", b"cost_policy", "failure", b"failure", "limitations", b"limitations", "mode", b"mode", "provenance", b"provenance", "recovery", b"recovery", "run_id", b"run_id", "status", b"status", "summary", b"summary", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmarks", b"benchmarks", "child_attempts", b"child_attempts", "claims", b"claims", "cost_policy", b"cost_policy", "failure", b"failure", "judging", b"judging", "limitations", b"limitations", "mode", b"mode", "provenance", b"provenance", "recovery", b"recovery", "run_id", b"run_id", "sayings", b"sayings", "status", b"status", "summary", b"summary", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -185,7 +208,9 @@ class ReportSummary(_message.Message):
     known_spend_picodollars: _builtins.int
     """Known cost of all calls, in picodollars."""
     spend_upper_picodollars: _builtins.int
-    """Upper bound of the spend: known cost plus what stays reserved, in picodollars."""
+    """Upper bound of the spend: known cost plus what stays reserved, in picodollars; absent when a call has no
+    reservation.
+    """
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Metrics]:
         """One row a target, in plan order."""
@@ -216,7 +241,7 @@ Global___ReportSummary: _TypeAlias = ReportSummary  # noqa: Y015
 
 @_typing.final
 class Metrics(_message.Message):
-    """Figures of one target, or of one target on one benchmark. `protocol.md` 6.1 gives the formulas."""
+    """Figures of one target, or of one target on one benchmark. A time is absent when nothing has it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -449,7 +474,9 @@ class Metrics(_message.Message):
     first_token_lag_max_s: _builtins.float
     """Largest lateness of the event loop at a first token, in seconds: the error bar of the times."""
     spend_upper_picodollars: _builtins.int
-    """Upper bound of the spend: known cost plus what stays reserved, in picodollars."""
+    """Upper bound of the spend: known cost plus what stays reserved, in picodollars; absent when a call has no
+    reservation.
+    """
     estimated_correct: _builtins.int
     """The field of the same name without `estimated_`, from saved answers put together; only in a replay, as all that follow."""
     estimated_accuracy: _builtins.float

@@ -98,9 +98,9 @@ class RoutingFlowRow(_message.Message):
     stratum: _builtins.str
     """The stratum of the benchmark, such as a category; empty when the cases have none."""
     decision: _builtins.str
-    """The router's last decision; empty when there is none."""
+    """The router's last decision; in a preview the one that it would take; empty when there is none."""
     model: _builtins.str
-    """The model that answered last; empty when nothing was sent, or when nobody said."""
+    """The model that answered last; in a preview the one that would; empty when nothing was sent, or when nobody said."""
     outcome: _builtins.str
     """`right`, `wrong`, `ungraded`, `failed`, `cancelled`, `sent_unknown` or `pending`."""
     cell_count: _builtins.int

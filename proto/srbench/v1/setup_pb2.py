@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from srbench.v1 import value_pb2 as srbench_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16srbench/v1/setup.proto\x12\nsrbench.v1\x1a\x16srbench/v1/value.proto\"]\n\tSetupItem\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\x0f\n\x07present\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"M\n\x13InspectSetupRequest\x12\x12\n\nbenchmarks\x18\x01 \x03(\t\x12\"\n\x07options\x18\x02 \x01(\x0b\x32\x11.srbench.v1.Value\"<\n\x14InspectSetupResponse\x12$\n\x05items\x18\x01 \x03(\x0b\x32\x15.srbench.v1.SetupItemb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16srbench/v1/setup.proto\x12\nsrbench.v1\x1a\x16srbench/v1/value.proto\"]\n\tSetupItem\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\x0f\n\x07present\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"M\n\x13InspectSetupRequest\x12\x12\n\nbenchmarks\x18\x01 \x03(\t\x12\"\n\x07options\x18\x02 \x01(\x0b\x32\x11.srbench.v1.Value\"<\n\x14InspectSetupResponse\x12$\n\x05items\x18\x01 \x03(\x0b\x32\x15.srbench.v1.SetupItem\"C\n\x0bRunnerSetup\x12\x0e\n\x06runner\x18\x01 \x01(\t\x12$\n\x05items\x18\x02 \x03(\x0b\x32\x15.srbench.v1.SetupItemb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,4 +38,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INSPECTSETUPREQUEST']._serialized_end=234
   _globals['_INSPECTSETUPRESPONSE']._serialized_start=236
   _globals['_INSPECTSETUPRESPONSE']._serialized_end=296
+  _globals['_RUNNERSETUP']._serialized_start=298
+  _globals['_RUNNERSETUP']._serialized_end=365
 # @@protoc_insertion_point(module_scope)

@@ -33,7 +33,9 @@ class SetupItem(_message.Message):
     benchmark: _builtins.str
     """The benchmark that needs it."""
     item: _builtins.str
-    """What it is, a stable word: `judge`, `sandbox`, `test_data`, `hidden_tests`, `dataset`, `call_limit`."""
+    """What it is, a stable word: `judge`, `sandbox`, `libraries`, `test_data`, `hidden_tests`, `dataset`, `call_limit`,
+    `interpreter`, `harness_root`, `containers`, `executor`, `evaluator`.
+    """
     present: _builtins.bool
     """Whether it is there and usable."""
     detail: _builtins.str
@@ -110,3 +112,31 @@ class InspectSetupResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InspectSetupResponse: _TypeAlias = InspectSetupResponse  # noqa: Y015
+
+@_typing.final
+class RunnerSetup(_message.Message):
+    """What one runner of a harness needs on an executor's machine."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    runner: _builtins.str
+    """The runner's name."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetupItem]:
+        """What it needs and what of it is there; `benchmark` is empty in each."""
+
+    def __init__(
+        self,
+        *,
+        runner: _builtins.str = ...,
+        items: _abc.Iterable[Global___SetupItem] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "runner", b"runner"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunnerSetup: _TypeAlias = RunnerSetup  # noqa: Y015

@@ -18,7 +18,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class TokenUsage(_message.Message):
-    """The four exclusive token buckets of one call. An absent bucket is unknown; it is never zero."""
+    """The four exclusive token buckets of one call, filled in by accounting. An absent bucket is unknown; it is never zero."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

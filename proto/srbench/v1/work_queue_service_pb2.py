@@ -26,43 +26,48 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from srbench.v1 import plan_pb2 as srbench_dot_v1_dot_plan__pb2
 from srbench.v1 import recipe_pb2 as srbench_dot_v1_dot_recipe__pb2
+from srbench.v1 import setup_pb2 as srbench_dot_v1_dot_setup__pb2
 from srbench.v1 import target_pb2 as srbench_dot_v1_dot_target__pb2
 from srbench.v1 import value_pb2 as srbench_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#srbench/v1/work_queue_service.proto\x12\nsrbench.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15srbench/v1/plan.proto\x1a\x17srbench/v1/recipe.proto\x1a\x17srbench/v1/target.proto\x1a\x16srbench/v1/value.proto\"\xaa\x03\n\nRunContext\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x13\n\x0bplan_sha256\x18\x02 \x01(\t\x12\x13\n\x0b\x63\x61se_sha256\x18\x03 \x01(\t\x12\"\n\x06limits\x18\x04 \x01(\x0b\x32\x12.srbench.v1.Limits\x12#\n\x08sampling\x18\x05 \x01(\x0b\x32\x11.srbench.v1.Value\x12#\n\x07targets\x18\x06 \x03(\x0b\x32\x12.srbench.v1.Target\x12-\n\x11\x61uxiliary_targets\x18\x07 \x03(\x0b\x32\x12.srbench.v1.Target\x12\x13\n\x0b\x63ost_policy\x18\x08 \x01(\t\x12\x15\n\routput_policy\x18\t \x01(\t\x12\x31\n\rdeadline_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04seed\x18\x0b \x01(\x03\x12,\n\x11\x62\x65nchmark_options\x18\x0c \x01(\x0b\x32\x11.srbench.v1.Value\x12*\n\x0fpreview_context\x18\x14 \x01(\x0b\x32\x11.srbench.v1.Value\"\xab\x01\n\x05Lease\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x65ll\x18\x02 \x01(\x03\x12\r\n\x05token\x18\x03 \x01(\x03\x12\x12\n\ncase_index\x18\x04 \x01(\x03\x12\x14\n\x0ctarget_index\x18\x05 \x01(\x05\x12+\n\x0bpublic_case\x18\x06 \x01(\x0b\x32\x16.srbench.v1.PublicCase\x12\x0e\n\x06\x64river\x18\x07 \x01(\t\x12\x0e\n\x06grader\x18\x08 \x01(\t\"7\n\x08LeaseRef\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x65ll\x18\x02 \x01(\x03\x12\r\n\x05token\x18\x03 \x01(\x03\"g\n\nCompletion\x12#\n\x05lease\x18\x01 \x01(\x0b\x32\x14.srbench.v1.LeaseRef\x12$\n\x05state\x18\x02 \x01(\x0e\x32\x15.srbench.v1.CellState\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x8a\x01\n\x11LeaseCellsRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12\x11\n\tmax_cells\x18\x02 \x01(\x05\x12\'\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x64rivers\x18\x04 \x03(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\"j\n\x12LeaseCellsResponse\x12!\n\x06leases\x18\x01 \x03(\x0b\x32\x11.srbench.v1.Lease\x12\x31\n\x0elease_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"d\n\x12RenewLeasesRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12$\n\x06leases\x18\x02 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\x12\x13\n\x0bincarnation\x18\x03 \x01(\t\"g\n\x13RenewLeasesResponse\x12\"\n\x04lost\x18\x01 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\x12,\n\x0cstopped_runs\x18\x02 \x03(\x0b\x32\x16.srbench.v1.StoppedRun\",\n\nStoppedRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"X\n\x14\x43ompleteCellsRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12+\n\x0b\x63ompletions\x18\x02 \x03(\x0b\x32\x16.srbench.v1.Completion\"=\n\x15\x43ompleteCellsResponse\x12$\n\x06outrun\x18\x01 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\"&\n\x14GetRunContextRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t*\xb7\x01\n\tCellState\x12\x1a\n\x16\x43\x45LL_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x45LL_STATE_QUEUED\x10\x01\x12\x15\n\x11\x43\x45LL_STATE_LEASED\x10\x02\x12\x13\n\x0f\x43\x45LL_STATE_DONE\x10\x03\x12\x15\n\x11\x43\x45LL_STATE_FAILED\x10\x04\x12\x18\n\x14\x43\x45LL_STATE_CANCELLED\x10\x05\x12\x1a\n\x16\x43\x45LL_STATE_INTERRUPTED\x10\x06\x32\x9d\x04\n\x10WorkQueueService\x12K\n\nLeaseCells\x12\x1d.srbench.v1.LeaseCellsRequest\x1a\x1e.srbench.v1.LeaseCellsResponse\x12N\n\x0bRenewLeases\x12\x1e.srbench.v1.RenewLeasesRequest\x1a\x1f.srbench.v1.RenewLeasesResponse\x12T\n\rCompleteCells\x12 .srbench.v1.CompleteCellsRequest\x1a!.srbench.v1.CompleteCellsResponse\x12I\n\rGetRunContext\x12 .srbench.v1.GetRunContextRequest\x1a\x16.srbench.v1.RunContext\x12\x63\n\x12TakeRecipeCaptures\x12%.srbench.v1.TakeRecipeCapturesRequest\x1a&.srbench.v1.TakeRecipeCapturesResponse\x12\x66\n\x13ReportRecipeCapture\x12&.srbench.v1.ReportRecipeCaptureRequest\x1a\'.srbench.v1.ReportRecipeCaptureResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#srbench/v1/work_queue_service.proto\x12\nsrbench.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15srbench/v1/plan.proto\x1a\x17srbench/v1/recipe.proto\x1a\x16srbench/v1/setup.proto\x1a\x17srbench/v1/target.proto\x1a\x16srbench/v1/value.proto\"\xd8\x03\n\nRunContext\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x13\n\x0bplan_sha256\x18\x02 \x01(\t\x12\x13\n\x0b\x63\x61se_sha256\x18\x03 \x01(\t\x12\"\n\x06limits\x18\x04 \x01(\x0b\x32\x12.srbench.v1.Limits\x12#\n\x08sampling\x18\x05 \x01(\x0b\x32\x11.srbench.v1.Value\x12#\n\x07targets\x18\x06 \x03(\x0b\x32\x12.srbench.v1.Target\x12-\n\x11\x61uxiliary_targets\x18\x07 \x03(\x0b\x32\x12.srbench.v1.Target\x12\x13\n\x0b\x63ost_policy\x18\x08 \x01(\t\x12\x15\n\routput_policy\x18\t \x01(\t\x12\x31\n\rdeadline_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04seed\x18\x0b \x01(\x03\x12,\n\x11\x62\x65nchmark_options\x18\x0c \x01(\x0b\x32\x11.srbench.v1.Value\x12*\n\x0fpreview_context\x18\x14 \x01(\x0b\x32\x11.srbench.v1.Value\x12,\n\ttime_left\x18\x15 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xe1\x01\n\x05Lease\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x65ll\x18\x02 \x01(\x03\x12\r\n\x05token\x18\x03 \x01(\x03\x12\x12\n\ncase_index\x18\x04 \x01(\x03\x12\x14\n\x0ctarget_index\x18\x05 \x01(\x05\x12+\n\x0bpublic_case\x18\x06 \x01(\x0b\x32\x16.srbench.v1.PublicCase\x12\x0e\n\x06\x64river\x18\x07 \x01(\t\x12\x0e\n\x06grader\x18\x08 \x01(\t\x12\x1f\n\x04task\x18\t \x01(\x0b\x32\x11.srbench.v1.Value\x12\x13\n\x0btraceparent\x18\x0f \x01(\t\"7\n\x08LeaseRef\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x65ll\x18\x02 \x01(\x03\x12\r\n\x05token\x18\x03 \x01(\x03\"g\n\nCompletion\x12#\n\x05lease\x18\x01 \x01(\x0b\x32\x14.srbench.v1.LeaseRef\x12$\n\x05state\x18\x02 \x01(\x0e\x32\x15.srbench.v1.CellState\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xa0\x01\n\x11LeaseCellsRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12\x11\n\tmax_cells\x18\x02 \x01(\x05\x12\'\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x64rivers\x18\x04 \x03(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\"j\n\x12LeaseCellsResponse\x12!\n\x06leases\x18\x01 \x03(\x0b\x32\x11.srbench.v1.Lease\x12\x31\n\x0elease_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"d\n\x12RenewLeasesRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12$\n\x06leases\x18\x02 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\x12\x13\n\x0bincarnation\x18\x03 \x01(\t\"g\n\x13RenewLeasesResponse\x12\"\n\x04lost\x18\x01 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\x12,\n\x0cstopped_runs\x18\x02 \x03(\x0b\x32\x16.srbench.v1.StoppedRun\",\n\nStoppedRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"X\n\x14\x43ompleteCellsRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12+\n\x0b\x63ompletions\x18\x02 \x03(\x0b\x32\x16.srbench.v1.Completion\"=\n\x15\x43ompleteCellsResponse\x12$\n\x06outrun\x18\x01 \x03(\x0b\x32\x14.srbench.v1.LeaseRef\"&\n\x14GetRunContextRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"o\n\x14ReportRunnersRequest\x12\x13\n\x0b\x65xecutor_id\x18\x01 \x01(\t\x12(\n\x07runners\x18\x02 \x03(\x0b\x32\x17.srbench.v1.RunnerSetup\x12\x18\n\x10variable_digests\x18\x03 \x03(\t\"\x17\n\x15ReportRunnersResponse*\xb7\x01\n\tCellState\x12\x1a\n\x16\x43\x45LL_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43\x45LL_STATE_QUEUED\x10\x01\x12\x15\n\x11\x43\x45LL_STATE_LEASED\x10\x02\x12\x13\n\x0f\x43\x45LL_STATE_DONE\x10\x03\x12\x15\n\x11\x43\x45LL_STATE_FAILED\x10\x04\x12\x18\n\x14\x43\x45LL_STATE_CANCELLED\x10\x05\x12\x1a\n\x16\x43\x45LL_STATE_INTERRUPTED\x10\x06\x32\xf3\x04\n\x10WorkQueueService\x12K\n\nLeaseCells\x12\x1d.srbench.v1.LeaseCellsRequest\x1a\x1e.srbench.v1.LeaseCellsResponse\x12N\n\x0bRenewLeases\x12\x1e.srbench.v1.RenewLeasesRequest\x1a\x1f.srbench.v1.RenewLeasesResponse\x12T\n\rCompleteCells\x12 .srbench.v1.CompleteCellsRequest\x1a!.srbench.v1.CompleteCellsResponse\x12I\n\rGetRunContext\x12 .srbench.v1.GetRunContextRequest\x1a\x16.srbench.v1.RunContext\x12\x63\n\x12TakeRecipeCaptures\x12%.srbench.v1.TakeRecipeCapturesRequest\x1a&.srbench.v1.TakeRecipeCapturesResponse\x12\x66\n\x13ReportRecipeCapture\x12&.srbench.v1.ReportRecipeCaptureRequest\x1a\'.srbench.v1.ReportRecipeCaptureResponse\x12T\n\rReportRunners\x12 .srbench.v1.ReportRunnersRequest\x1a!.srbench.v1.ReportRunnersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'srbench.v1.work_queue_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CELLSTATE']._serialized_start=1674
-  _globals['_CELLSTATE']._serialized_end=1857
-  _globals['_RUNCONTEXT']._serialized_start=214
-  _globals['_RUNCONTEXT']._serialized_end=640
-  _globals['_LEASE']._serialized_start=643
-  _globals['_LEASE']._serialized_end=814
-  _globals['_LEASEREF']._serialized_start=816
-  _globals['_LEASEREF']._serialized_end=871
-  _globals['_COMPLETION']._serialized_start=873
-  _globals['_COMPLETION']._serialized_end=976
-  _globals['_LEASECELLSREQUEST']._serialized_start=979
-  _globals['_LEASECELLSREQUEST']._serialized_end=1117
-  _globals['_LEASECELLSRESPONSE']._serialized_start=1119
-  _globals['_LEASECELLSRESPONSE']._serialized_end=1225
-  _globals['_RENEWLEASESREQUEST']._serialized_start=1227
-  _globals['_RENEWLEASESREQUEST']._serialized_end=1327
-  _globals['_RENEWLEASESRESPONSE']._serialized_start=1329
-  _globals['_RENEWLEASESRESPONSE']._serialized_end=1432
-  _globals['_STOPPEDRUN']._serialized_start=1434
-  _globals['_STOPPEDRUN']._serialized_end=1478
-  _globals['_COMPLETECELLSREQUEST']._serialized_start=1480
-  _globals['_COMPLETECELLSREQUEST']._serialized_end=1568
-  _globals['_COMPLETECELLSRESPONSE']._serialized_start=1570
-  _globals['_COMPLETECELLSRESPONSE']._serialized_end=1631
-  _globals['_GETRUNCONTEXTREQUEST']._serialized_start=1633
-  _globals['_GETRUNCONTEXTREQUEST']._serialized_end=1671
-  _globals['_WORKQUEUESERVICE']._serialized_start=1860
-  _globals['_WORKQUEUESERVICE']._serialized_end=2401
+  _globals['_CELLSTATE']._serialized_start=1958
+  _globals['_CELLSTATE']._serialized_end=2141
+  _globals['_RUNCONTEXT']._serialized_start=238
+  _globals['_RUNCONTEXT']._serialized_end=710
+  _globals['_LEASE']._serialized_start=713
+  _globals['_LEASE']._serialized_end=938
+  _globals['_LEASEREF']._serialized_start=940
+  _globals['_LEASEREF']._serialized_end=995
+  _globals['_COMPLETION']._serialized_start=997
+  _globals['_COMPLETION']._serialized_end=1100
+  _globals['_LEASECELLSREQUEST']._serialized_start=1103
+  _globals['_LEASECELLSREQUEST']._serialized_end=1263
+  _globals['_LEASECELLSRESPONSE']._serialized_start=1265
+  _globals['_LEASECELLSRESPONSE']._serialized_end=1371
+  _globals['_RENEWLEASESREQUEST']._serialized_start=1373
+  _globals['_RENEWLEASESREQUEST']._serialized_end=1473
+  _globals['_RENEWLEASESRESPONSE']._serialized_start=1475
+  _globals['_RENEWLEASESRESPONSE']._serialized_end=1578
+  _globals['_STOPPEDRUN']._serialized_start=1580
+  _globals['_STOPPEDRUN']._serialized_end=1624
+  _globals['_COMPLETECELLSREQUEST']._serialized_start=1626
+  _globals['_COMPLETECELLSREQUEST']._serialized_end=1714
+  _globals['_COMPLETECELLSRESPONSE']._serialized_start=1716
+  _globals['_COMPLETECELLSRESPONSE']._serialized_end=1777
+  _globals['_GETRUNCONTEXTREQUEST']._serialized_start=1779
+  _globals['_GETRUNCONTEXTREQUEST']._serialized_end=1817
+  _globals['_REPORTRUNNERSREQUEST']._serialized_start=1819
+  _globals['_REPORTRUNNERSREQUEST']._serialized_end=1930
+  _globals['_REPORTRUNNERSRESPONSE']._serialized_start=1932
+  _globals['_REPORTRUNNERSRESPONSE']._serialized_end=1955
+  _globals['_WORKQUEUESERVICE']._serialized_start=2144
+  _globals['_WORKQUEUESERVICE']._serialized_end=2771
 # @@protoc_insertion_point(module_scope)

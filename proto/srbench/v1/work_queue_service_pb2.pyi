@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from srbench.v1 import plan_pb2 as _plan_pb2
+from srbench.v1 import setup_pb2 as _setup_pb2
 from srbench.v1 import target_pb2 as _target_pb2
 from srbench.v1 import value_pb2 as _value_pb2
 import builtins as _builtins
@@ -83,6 +84,7 @@ class RunContext(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     BENCHMARK_OPTIONS_FIELD_NUMBER: _builtins.int
     PREVIEW_CONTEXT_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     plan_sha256: _builtins.str
@@ -113,7 +115,7 @@ class RunContext(_message.Message):
 
     @_builtins.property
     def deadline_time(self) -> _timestamp_pb2.Timestamp:
-        """When the run must be over."""
+        """When the run must be over, by the planner's clock."""
 
     @_builtins.property
     def benchmark_options(self) -> _value_pb2.Value:
@@ -122,6 +124,12 @@ class RunContext(_message.Message):
     @_builtins.property
     def preview_context(self) -> _value_pb2.Value:
         """What previews are asked with; null unless the run is a preview."""
+
+    @_builtins.property
+    def time_left(self) -> _duration_pb2.Duration:
+        """What was left of the run's time when this was answered, negative when it was over. For executors, whose clocks may differ
+        from the planner's and may be set.
+        """
 
     def __init__(
         self,
@@ -139,10 +147,11 @@ class RunContext(_message.Message):
         seed: _builtins.int = ...,
         benchmark_options: _value_pb2.Value | None = ...,
         preview_context: _value_pb2.Value | None = ...,
+        time_left: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["benchmark_options", b"benchmark_options", "deadline_time", b"deadline_time", "limits", b"limits", "preview_context", b"preview_context", "sampling", b"sampling"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["benchmark_options", b"benchmark_options", "deadline_time", b"deadline_time", "limits", b"limits", "preview_context", b"preview_context", "sampling", b"sampling", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "deadline_time", b"deadline_time", "limits", b"limits", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "run_id", b"run_id", "sampling", b"sampling", "seed", b"seed", "targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auxiliary_targets", b"auxiliary_targets", "benchmark_options", b"benchmark_options", "case_sha256", b"case_sha256", "cost_policy", b"cost_policy", "deadline_time", b"deadline_time", "limits", b"limits", "output_policy", b"output_policy", "plan_sha256", b"plan_sha256", "preview_context", b"preview_context", "run_id", b"run_id", "sampling", b"sampling", "seed", b"seed", "targets", b"targets", "time_left", b"time_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -162,6 +171,8 @@ class Lease(_message.Message):
     PUBLIC_CASE_FIELD_NUMBER: _builtins.int
     DRIVER_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     cell: _builtins.int
@@ -173,12 +184,18 @@ class Lease(_message.Message):
     target_index: _builtins.int
     """The target's position in the plan."""
     driver: _builtins.str
-    """How the executor talks to the model, such as `single_turn`."""
+    """How the executor talks to the model, such as `single_turn`; `harness:NAME` names the runner of a harness, too."""
     grader: _builtins.str
     """Name of the grader, such as `choice`."""
+    traceparent: _builtins.str
+    """The cell's trace, as W3C Trace Context writes it; empty when nothing is traced."""
     @_builtins.property
     def public_case(self) -> _plan_pb2.PublicCase:
         """What the model may see."""
+
+    @_builtins.property
+    def task(self) -> _value_pb2.Value:
+        """For a harness: the metadata of the case that its runner may see, such as the name and the digest of a task; else null."""
 
     def __init__(
         self,
@@ -191,10 +208,12 @@ class Lease(_message.Message):
         public_case: _plan_pb2.PublicCase | None = ...,
         driver: _builtins.str = ...,
         grader: _builtins.str = ...,
+        task: _value_pb2.Value | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["public_case", b"public_case"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["public_case", b"public_case", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "cell", b"cell", "driver", b"driver", "grader", b"grader", "public_case", b"public_case", "run_id", b"run_id", "target_index", b"target_index", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_index", b"case_index", "cell", b"cell", "driver", b"driver", "grader", b"grader", "public_case", b"public_case", "run_id", b"run_id", "target_index", b"target_index", "task", b"task", "token", b"token", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -273,6 +292,7 @@ class LeaseCellsRequest(_message.Message):
     WAIT_FIELD_NUMBER: _builtins.int
     DRIVERS_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    CAPABILITIES_FIELD_NUMBER: _builtins.int
     executor_id: _builtins.str
     """Name of the executor, the same as long as its spool is the same."""
     max_cells: _builtins.int
@@ -285,7 +305,13 @@ class LeaseCellsRequest(_message.Message):
 
     @_builtins.property
     def drivers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Drivers the executor has."""
+        """Drivers the executor has; `harness:NAME` for each runner of a harness that lacks nothing."""
+
+    @_builtins.property
+    def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the grader of this executor has: `sandbox` when it runs programs, `sandbox_image` when it has a container engine for
+        images that plans name. Cells that need one of them go only to executors that name it.
+        """
 
     def __init__(
         self,
@@ -295,10 +321,11 @@ class LeaseCellsRequest(_message.Message):
         wait: _duration_pb2.Duration | None = ...,
         drivers: _abc.Iterable[_builtins.str] | None = ...,
         incarnation: _builtins.str = ...,
+        capabilities: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drivers", b"drivers", "executor_id", b"executor_id", "incarnation", b"incarnation", "max_cells", b"max_cells", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "drivers", b"drivers", "executor_id", b"executor_id", "incarnation", b"incarnation", "max_cells", b"max_cells", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -495,3 +522,54 @@ class GetRunContextRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRunContextRequest: _TypeAlias = GetRunContextRequest  # noqa: Y015
+
+@_typing.final
+class ReportRunnersRequest(_message.Message):
+    """The request for `ReportRunners`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXECUTOR_ID_FIELD_NUMBER: _builtins.int
+    RUNNERS_FIELD_NUMBER: _builtins.int
+    VARIABLE_DIGESTS_FIELD_NUMBER: _builtins.int
+    executor_id: _builtins.str
+    """Name of the executor."""
+    @_builtins.property
+    def runners(self) -> _containers.RepeatedCompositeFieldContainer[_setup_pb2.RunnerSetup]:
+        """All runners that the executor knows."""
+
+    @_builtins.property
+    def variable_digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """SHA-256 in hex of the name of each environment variable of the executor that holds something; never of what it holds."""
+
+    def __init__(
+        self,
+        *,
+        executor_id: _builtins.str = ...,
+        runners: _abc.Iterable[_setup_pb2.RunnerSetup] | None = ...,
+        variable_digests: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["executor_id", b"executor_id", "runners", b"runners", "variable_digests", b"variable_digests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportRunnersRequest: _TypeAlias = ReportRunnersRequest  # noqa: Y015
+
+@_typing.final
+class ReportRunnersResponse(_message.Message):
+    """The response for `ReportRunners`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportRunnersResponse: _TypeAlias = ReportRunnersResponse  # noqa: Y015

@@ -66,6 +66,11 @@ class WorkQueueServiceStub:
                 request_serializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.FromString,
                 _registered_method=True)
+        self.ReportRunners = channel.unary_unary(
+                '/srbench.v1.WorkQueueService/ReportRunners',
+                request_serializer=srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersResponse.FromString,
+                _registered_method=True)
 
 
 class WorkQueueServiceServicer:
@@ -118,6 +123,15 @@ class WorkQueueServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportRunners(self, request, context):
+        """Says which runners of harnesses an executor has, what each of them still lacks, and which keys it has. Kept in memory,
+        for preflights.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkQueueServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -150,6 +164,11 @@ def add_WorkQueueServiceServicer_to_server(servicer, server):
                     servicer.ReportRecipeCapture,
                     request_deserializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.SerializeToString,
+            ),
+            'ReportRunners': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportRunners,
+                    request_deserializer=srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -315,6 +334,33 @@ class WorkQueueService:
             '/srbench.v1.WorkQueueService/ReportRecipeCapture',
             srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureRequest.SerializeToString,
             srbench_dot_v1_dot_recipe__pb2.ReportRecipeCaptureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportRunners(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.WorkQueueService/ReportRunners',
+            srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersRequest.SerializeToString,
+            srbench_dot_v1_dot_work__queue__service__pb2.ReportRunnersResponse.FromString,
             options,
             channel_credentials,
             insecure,

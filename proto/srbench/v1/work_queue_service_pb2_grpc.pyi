@@ -54,6 +54,11 @@ class WorkQueueServiceStub:
     """Says how a capture ended. One that nobody waits for any more is ignored.
     Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
     """
+    ReportRunners: _grpc.UnaryUnaryMultiCallable[_work_queue_service_pb2.ReportRunnersRequest, _work_queue_service_pb2.ReportRunnersResponse]
+    """Says which runners of harnesses an executor has, what each of them still lacks, and which keys it has. Kept in memory,
+    for preflights.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+    """
 
 @_typing.type_check_only
 class WorkQueueServiceAsyncStub(WorkQueueServiceStub):
@@ -78,6 +83,11 @@ class WorkQueueServiceAsyncStub(WorkQueueServiceStub):
     """
     ReportRecipeCapture: _aio.UnaryUnaryMultiCallable[_recipe_pb2.ReportRecipeCaptureRequest, _recipe_pb2.ReportRecipeCaptureResponse]  # type: ignore[assignment]
     """Says how a capture ended. One that nobody waits for any more is ignored.
+    Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+    """
+    ReportRunners: _aio.UnaryUnaryMultiCallable[_work_queue_service_pb2.ReportRunnersRequest, _work_queue_service_pb2.ReportRunnersResponse]  # type: ignore[assignment]
+    """Says which runners of harnesses an executor has, what each of them still lacks, and which keys it has. Kept in memory,
+    for preflights.
     Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
     """
 
@@ -137,6 +147,17 @@ class WorkQueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_recipe_pb2.ReportRecipeCaptureResponse, _abc.Awaitable[_recipe_pb2.ReportRecipeCaptureResponse]]:
         """Says how a capture ended. One that nobody waits for any more is ignored.
+        Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
+        """
+
+    @_abc_1.abstractmethod
+    def ReportRunners(
+        self,
+        request: _work_queue_service_pb2.ReportRunnersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_work_queue_service_pb2.ReportRunnersResponse, _abc.Awaitable[_work_queue_service_pb2.ReportRunnersResponse]]:
+        """Says which runners of harnesses an executor has, what each of them still lacks, and which keys it has. Kept in memory,
+        for preflights.
         Errors: `PERMISSION_DENIED` (`WRONG_ROLE`).
         """
 

@@ -107,25 +107,6 @@ def resampled_totals(values: Floats, sizes: Sequence[int]) -> Floats:
     return totals
 
 
-def multinomial_interval(strata: Strata, seed: int, resamples: int = 100_000) -> list[tuple[float, float]]:
-    """The same interval from draws of the counts instead of the cases.
-
-    A resample of a stratum with w wins, l losses and t ties has Multinomial(n, (w, l, t)/n) counts: the same distribution
-    as drawing cases, at a cost that does not grow with n.
-    """
-    generator = np.random.Generator(np.random.PCG64(seed))
-    starts = strata.starts()
-    sums = np.empty((len(strata.differences), resamples, len(strata.sizes)))
-    for candidate, row in enumerate(strata.differences):
-        for stratum, size in enumerate(strata.sizes):
-            part = row[starts[stratum] : starts[stratum] + size]
-            wins, losses = int((part > 0).sum()), int((part < 0).sum())
-            chances = np.array([wins, losses, size - wins - losses]) / size
-            counts = generator.multinomial(size, chances, size=resamples)
-            sums[candidate, :, stratum] = counts[:, 0] - counts[:, 1]
-    return [ends(means) for means in _weighted(sums, strata)]
-
-
 def _python_stream(seed: int) -> np.random.Generator:
     """A generator whose doubles are those of `random.Random(seed).random()`: both are MT19937 with 53-bit doubles."""
     words = random.Random(seed).getstate()[1]

@@ -11,7 +11,7 @@ from srbench_accounting.columns import CallColumns, CallEnd, Floats, Ints, Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCosts:
-    """One target's cost by case, in picodollars as floats, which hold cents exactly far beyond any run's budget.
+    """One target's cost by case, in whole picodollars as floats, exact up to $9,007 a case; their sum may be larger.
 
     Attributes:
         low, high: bounds by case; equal where every cost is known, `high` infinite where nothing was reserved.
@@ -27,7 +27,7 @@ class CaseCosts:
     @property
     def total(self) -> int | None:
         """The cost of all cases; `None` when it is not known exactly."""
-        return int(self.low.sum()) if self.covered and not self.unknown_calls else None
+        return int(self.low.astype(np.int64).sum()) if self.covered and not self.unknown_calls else None
 
 
 def case_costs(calls: CallColumns, target: int, cases: Ints, case_count: int, *, subject_only: bool) -> CaseCosts:

@@ -144,7 +144,7 @@ class CallColumns(_Table):
         latency_s, ttft_s: seconds to the end, and to the first token.
         first_token_lag_s: how late the event loop was at the first token, in seconds.
         superseded: in a merged lineage, 1 for calls of attempts whose answer is not the one that counts: their money
-            does, their times and models do not. `None` where nothing is merged.
+            and requests do, their times and model switches do not. `None` where nothing is merged.
     """
 
     case: Ints
@@ -218,6 +218,13 @@ def ints(values: Iterable[int | bool | None]) -> Ints:
 def floats(values: Iterable[float | None]) -> Floats:
     """A float column; `None` becomes NaN."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def distinct(values: Ints) -> Ints:
+    """The values that occur, in order. NumPy's `unique` builds a hash table, which takes ten times as long for cells, whose
+    numbers come nearly in order."""
+    ordered = np.sort(values)
+    return np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
 
 
 def exact_sum(values: Ints) -> int:

@@ -105,38 +105,46 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in the way: a stable reason, a sentence, and whether the run's state (not its plan) is at fault."""
+    """One thing in the way: a stable reason, a sentence, whether the run's state (not its plan) is at fault, and what the
+    sentence mentions, as text."""
 
     reason: str
     message: str
     state: bool = field(default=False, compare=False)
+    facts: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+def _difference(reason: str, message: str, *, state: bool = False, **facts: object) -> Difference:
+    return Difference(reason, message, state, {key: str(value) for key, value in facts.items()})
 
 
 def faults(side: Contender, *, baseline: bool) -> list[Difference]:
     """What keeps a run out of every comparison, in the order of the protocol."""
     found: list[Difference] = []
-    run, ends = f"run {side.run_id}", side.endings
+    run, name, ends = f"run {side.run_id}", side.run_id, side.endings
     if side.mode != "live":
-        found.append(Difference("NOT_LIVE", f"{run} is a {side.mode}; only live runs are compared"))
+        found.append(
+            _difference("NOT_LIVE", f"{run} is a {side.mode}; only live runs are compared", run=name, mode=side.mode)
+        )
     if side.status not in OVER:
         sentence = f"{run} is {side.status}; only completed and failed runs are compared"
-        found.append(Difference("RUN_NOT_OVER", sentence, state=True))
+        found.append(_difference("RUN_NOT_OVER", sentence, state=True, run=name, status=side.status))
     if baseline and not side.has_single:
-        found.append(Difference("NO_SINGLE_MODEL", f"{run} has no single model to compare with"))
+        found.append(_difference("NO_SINGLE_MODEL", f"{run} has no single model to compare with", run=name))
     if side.cases is None:
-        found.append(Difference("PARTIAL_MATRIX", f"the targets of {run} do not all answer the same cases"))
+        found.append(_difference("PARTIAL_MATRIX", f"the targets of {run} do not all answer the same cases", run=name))
     elif not side.cases:
-        found.append(Difference("NO_CASES", f"{run} plans no cases"))
+        found.append(_difference("NO_CASES", f"{run} plans no cases", run=name))
     if ends.ended < ends.planned:
         count = ends.planned - ends.ended
         sentence = f"{count} of {ends.planned} cells of {run} have no end; wait for them, or recover them"
-        found.append(Difference("CELLS_PENDING", sentence, state=True))
+        found.append(_difference("CELLS_PENDING", sentence, state=True, run=name, count=count, planned=ends.planned))
     if ends.unfinished:
         sentence = f"{ends.unfinished} cells of {run} were stopped or lost, which is no wrong answer; recover them"
-        found.append(Difference("CELLS_UNFINISHED", sentence, state=True))
+        found.append(_difference("CELLS_UNFINISHED", sentence, state=True, run=name, count=ends.unfinished))
     if ends.ungraded:
         sentence = f"{ends.ungraded} answers of {run} have no grade; a comparison needs right or wrong for each"
-        found.append(Difference("CELLS_UNGRADED", sentence, state=True))
+        found.append(_difference("CELLS_UNGRADED", sentence, state=True, run=name, count=ends.ungraded))
     return found
 
 
@@ -166,7 +174,8 @@ def refusal(found: list[Difference]) -> SrBenchError:
     first = next((one for one in found if not one.state), found[0]) if kind is InvalidInput else found[0]
     ordered = [first, *(one for one in found if one is not first)]
     reasons = ",".join(dict.fromkeys(one.reason for one in ordered))
-    return kind(first.reason, "; ".join(one.message for one in ordered), reasons=reasons)
+    facts = {f"{one.reason}.{key}": value for one in reversed(ordered) for key, value in one.facts.items()}
+    return kind(first.reason, "; ".join(one.message for one in ordered), reasons=reasons, **facts)
 
 
 def check_pair(baseline: Contender, candidate: Contender, *, any_target: bool = False) -> None:
@@ -191,7 +200,8 @@ def content_difference(first: Mapping[str, str], second: Mapping[str, str]) -> D
     """The first case, by id, whose content is not the same in both; both map case ids to digests."""
     for case_id in sorted(first):
         if first[case_id] != second.get(case_id):
-            return Difference("CASE_CONTENT_DIFFERS", f"case {case_id} does not say the same in both runs")
+            sentence = f"case {case_id} does not say the same in both runs"
+            return _difference("CASE_CONTENT_DIFFERS", sentence, case=case_id)
     return None
 
 
@@ -201,18 +211,23 @@ def _cases(first: Contender, second: Contender) -> Difference:
     only_first, only_second = sorted(first.cases - second.cases), sorted(second.cases - first.cases)
     case, run = (only_first[0], first.run_id) if only_first else (only_second[0], second.run_id)
     count = len(only_first) + len(only_second)
-    return Difference(
-        "CASES_DIFFER", f"the runs do not plan the same cases: {count} differ, the first is {case}, only in {run}"
-    )
+    sentence = f"the runs do not plan the same cases: {count} differ, the first is {case}, only in {run}"
+    return _difference("CASES_DIFFER", sentence, count=count, case=case, run=run)
 
 
 def _plain(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
-    return [] if one == other else [Difference(reason, f"{name} is {_shown(one)} and {_shown(other)}")]
+    return [] if one == other else [_differs(reason, name, one, other)]
+
+
+def _differs(reason: str, path: str, one: Json, other: Json, met: str = "") -> Difference:
+    """Two values of one field; `met` when cells ran into the limit that it is."""
+    sentence = f"{path} is {_shown(one)} and {_shown(other)}" + (f", and cells ran into it ({met})" if met else "")
+    return _difference(reason, sentence, field=path, first=_shown(one), second=_shown(other), met=met)
 
 
 def _objects(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
-    path = _first_path(one, other, name)
-    return [] if path is None else [Difference(reason, path)]
+    found = _first_path(one, other, name)
+    return [] if found is None else [_differs(reason, *found)]
 
 
 def _shared(reason: str, name: str, one: Json, other: Json) -> list[Difference]:
@@ -231,13 +246,13 @@ def _limits(first: Contender, second: Contender) -> list[Difference]:
         # A limit that nobody has heard of may do anything.
         met = sorted(seen & RAN_INTO[name]) if name in RAN_INTO else ["any"]
         if met:
-            sentence = f"limits.{name} is {_shown(one.get(name))} and {_shown(other.get(name))}, and cells ran into it"
-            return [Difference("LIMITS_DIFFER", f"{sentence} ({', '.join(met)})")]
+            values = one.get(name), other.get(name)
+            return [_differs("LIMITS_DIFFER", f"limits.{name}", *values, met=", ".join(met))]
     return []
 
 
-def _first_path(one: Json, other: Json, path: str) -> str | None:
-    """The first place where two JSON values differ, in words; an absent and an empty object are equal."""
+def _first_path(one: Json, other: Json, path: str) -> tuple[str, Json, Json] | None:
+    """The first place where two JSON values differ, and what stands there; an absent and an empty object are equal."""
     if _same(one, other):
         return None
     if isinstance(one, dict) and isinstance(other, dict):
@@ -245,7 +260,7 @@ def _first_path(one: Json, other: Json, path: str) -> str | None:
             found = _first_path(one.get(key), other.get(key), f"{path}.{key}")
             if found is not None:
                 return found
-    return f"{path} is {_shown(one)} and {_shown(other)}"
+    return path, one, other
 
 
 def _same(one: Json, other: Json) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
+from srbench_kit.adaptive import METHOD as ADAPTIVE_METHOD
+from srbench_kit.adaptive import Counts, adaptive_intervals
 from srbench_kit.errors import InvalidInput
+from srbench_kit.saying import Saying
 
 from srbench_accounting.bootstrap import Strata, released_interval
+from srbench_accounting.claims import Claim
 from srbench_accounting.columns import CallColumns, CellEnd, Floats, Ints, OutcomeColumns, PlanColumns
 from srbench_accounting.comparable import OUTPUT_LIMIT, Contender, Endings, Rules, check_pair
 from srbench_accounting.intervals import clipped, hoeffding_radius
@@ -19,20 +23,30 @@ from srbench_accounting.report import VERSION, Report, weighted_accuracy
 from srbench_accounting.savings import ineligible_reason, saving_percent, unknown_reason
 
 CI_METHOD = "weighted-paired-hoeffding"
-QUALITY_METRIC = "weighted mean over the benchmarks of the share of planned cases answered right"
-QUALITY_DENOMINATOR = "every planned case; one that failed counts as not right on either side"
-CI_QUALIFICATION = (
+QUALITY_METRIC = Saying("QUALITY_METRIC", "weighted mean over the benchmarks of the share of planned cases answered right")
+QUALITY_DENOMINATOR = Saying(
+    "QUALITY_DENOMINATOR", "every planned case; one that failed counts as not right on either side"
+)
+CI_QUALIFICATION = Saying(
+    "INTERVALS",
     "Hoeffding's interval holds for any number of cases and is wide; the bootstrap interval and McNemar's test are "
-    "narrower and cover the choice of cases alone. An interval that spans zero shows no difference."
+    "narrower and cover the choice of cases alone. An interval that spans zero shows no difference.",
 )
-SELECTION = "the single model with the highest quality observed in the baseline run"
-SELECTION_QUALIFICATION = (
+ADAPTIVE_QUALIFICATION = Saying(
+    "ADAPTIVE_INTERVAL",
+    "It holds for any number of cases like Hoeffding's and assumes as much: that the cases are independent; they need not "
+    "be alike. It is narrow where the two sides seldom disagree, and covers the choice of cases alone.",
+)
+SELECTION = Saying("BASELINE_SELECTION", "the single model with the highest quality observed in the baseline run")
+SELECTION_QUALIFICATION = Saying(
+    "BASELINE_SELECTION_BIAS",
     "It was chosen by the same answers that it is compared on, which favours the baseline a little: the difference is "
-    "conservative for the candidate."
+    "conservative for the candidate.",
 )
-TIE_POLICY = (
+TIE_POLICY = Saying(
+    "BASELINE_TIES",
     "among single models of equal quality the one with the lowest known total spend, then by id; when the spend of any of "
-    "them is unknown, no saving is given"
+    "them is unknown, no saving is given",
 )
 
 
@@ -44,6 +58,7 @@ class RunFigures:
         singles: ids of the targets that are one model.
         rules: what another run must share with it.
         calls: for the intervals of savings and the null routers; `None` leaves them out.
+        claims: what the plan claims.
     """
 
     plan: PlanColumns
@@ -52,6 +67,7 @@ class RunFigures:
     singles: frozenset[str]
     rules: Rules = field(default_factory=Rules)
     calls: CallColumns | None = None
+    claims: tuple[Claim, ...] = ()
 
     def contender(self) -> Contender:
         """The side as far as it decides whether there can be a comparison."""
@@ -76,6 +92,7 @@ class Comparison:
         quality_delta: difference of weighted quality.
         micro_quality_delta: mean difference over the cases, each weighing the same.
         quality_delta_ci95: Hoeffding's interval of `quality_delta`.
+        quality_delta_adaptive_ci95: the variance-adaptive interval, see `adaptive`.
         quality_delta_bootstrap_ci95: the stratified paired bootstrap's, with the draws of sr-bench 1.0.
         mcnemar_p: two-sided exact p-value over all cases, whatever their benchmark.
         mcnemar_mid_p: its mid-p form.
@@ -89,6 +106,7 @@ class Comparison:
     quality_delta: float
     micro_quality_delta: float
     quality_delta_ci95: tuple[float, float]
+    quality_delta_adaptive_ci95: tuple[float, float]
     quality_delta_bootstrap_ci95: tuple[float, float]
     wins: int
     losses: int
@@ -111,6 +129,8 @@ class Comparison:
     cache_neutral_cost_saving_percent: float | None
     cache_neutral_cost_comparison_reason: str | None
     quality_delta_ci95_method: str = CI_METHOD
+    quality_delta_adaptive_ci95_method: str = ADAPTIVE_METHOD
+    quality_delta_adaptive_ci95_qualification: str = ADAPTIVE_QUALIFICATION
     quality_metric: str = QUALITY_METRIC
     quality_delta_ci95_qualification: str = CI_QUALIFICATION
     cache_neutral_cost_basis: str = CACHE_NEUTRAL_BASIS
@@ -154,11 +174,12 @@ def compare(baseline: RunFigures, candidate: RunFigures) -> ComparisonReport:
     places = layout.places(candidate.plan, baseline.plan)
     differences = np.stack([right_of(candidate, row.id)[places] - first for row in targets])
     strata = Strata(differences, layout.sizes, layout.weights)
-    intervals = released_interval(strata)
+    resampled = released_interval(strata)
+    adaptive = adaptive_intervals(Counts.of(differences, layout.sizes), layout.sizes, layout.weights)
     radius = hoeffding_radius(layout.weights, layout.sizes)
     made = [
-        _comparison(best, row, layout, difference, interval, radius, ineligible)
-        for row, difference, interval in zip(targets, differences, intervals, strict=True)
+        _comparison(best, row, layout, difference, both, radius, ineligible)
+        for row, difference, *both in zip(targets, differences, adaptive, resampled, strict=True)
     ]
     adjusted = holm([comparison.mcnemar_p for comparison in made])
     return ComparisonReport(
@@ -240,7 +261,7 @@ def _comparison(
     row: Metrics,
     layout: Layout,
     differences: Ints,
-    interval: tuple[float, float],
+    intervals: Sequence[tuple[float, float]],
     radius: float,
     ineligible: str | None,
 ) -> Comparison:
@@ -254,6 +275,7 @@ def _comparison(
     total = best.total_spend_picodollars, row.total_spend_picodollars
     neutral = best.cache_neutral_cost_picodollars, row.cache_neutral_cost_picodollars
     p_value = mcnemar_exact(losses, wins)
+    adaptive, resampled = intervals
     return Comparison(
         baseline_target_id=best.id,
         candidate_target_id=row.id,
@@ -261,7 +283,8 @@ def _comparison(
         quality_delta=delta,
         micro_quality_delta=(wins - losses) / cases,
         quality_delta_ci95=clipped(delta, radius),
-        quality_delta_bootstrap_ci95=interval,
+        quality_delta_adaptive_ci95=adaptive,
+        quality_delta_bootstrap_ci95=resampled,
         wins=wins,
         losses=losses,
         ties=cases - wins - losses,

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from srbench_kit.errors import InvalidInput
 
+from srbench_accounting.band import Band, band
 from srbench_accounting.cell_costs import CaseCosts, case_costs
+from srbench_accounting.claims import claim_about
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, Role
 from srbench_accounting.compare import Comparison, ComparisonReport, Layout, RunFigures, compare, right_of
-from srbench_accounting.intervals import hoeffding_radius
-from srbench_accounting.metrics import Metrics
 from srbench_accounting.paired import holm
 from srbench_accounting.routers import NullRouters, Pool, RegretParts, Routed, null_routers, regret
 from srbench_accounting.saving_interval import SavingInterval, saving_intervals
 from srbench_accounting.savings import BASELINE_UNPRICED, CANDIDATE_UNPRICED
-from srbench_accounting.verdicts import Verdict, verdict
+from srbench_accounting.verdicts import Sizes, Verdict, verdict
 
 MAX_CANDIDATES = 32
 ALPHA = 0.05
@@ -35,6 +35,7 @@ class Compared:
 
     candidate_run_id: str
     figures: Comparison
+    band: Band
     verdict: Verdict
     subject_saving: SavingInterval | None
     total_saving: SavingInterval | None
@@ -76,7 +77,7 @@ def compare_all(
 ) -> ComparisonSet:
     """Every target of every candidate against the baseline's strongest single model.
 
-    Holm's correction and the error level of the verdicts count all of them. Raises: as `compare`.
+    Holm's correction counts all of them, the error level of the band every single model for each. Raises: as `compare`.
     """
     reports = [compare(baseline, candidate) for candidate in candidates]
     figures = [one for report in reports for one in report.comparisons]
@@ -86,11 +87,11 @@ def compare_all(
         for report in reports
     ]
     layout = Layout.of(baseline.plan)
-    radius = hoeffding_radius(layout.weights, layout.sizes, ALPHA / len(figures))
+    alpha = ALPHA / (len(figures) * len(single_names(baseline)))
     compared = [
         one
         for report, candidate in zip(reports, candidates, strict=True)
-        for one in _compared(baseline, candidate, report, layout, radius, margin, figures_only=figures_only)
+        for one in _compared(baseline, candidate, report, layout, alpha, margin, figures_only=figures_only)
     ]
     return ComparisonSet(tuple(reports), tuple(compared), margin)
 
@@ -100,7 +101,7 @@ def _compared(
     candidate: RunFigures,
     report: ComparisonReport,
     layout: Layout,
-    radius: float,
+    alpha: float,
     margin: float | None,
     *,
     figures_only: bool,
@@ -109,16 +110,22 @@ def _compared(
     made = report.comparisons
     priced = report.baseline_cost_comparison_reason not in _UNPRICED
     subject = _savings(baseline, candidate, report, layout, places, subject_only=True) if priced else [None] * len(made)
-    total = _savings(baseline, candidate, report, layout, places, subject_only=False) if priced else [None] * len(made)
+    total = subject
+    if priced and (_evaluated(baseline) or _evaluated(candidate)):
+        total = _savings(baseline, candidate, report, layout, places, subject_only=False)
+    sizes = Sizes(sizes=layout.sizes, weights=layout.weights)
+    claims = (*baseline.claims, *candidate.claims)
+    bands = [_band(baseline, candidate, one.candidate_target_id, layout, places, alpha) for one in made]
     rows = [
         Compared(
             candidate_run_id=report.candidate_run_id,
             figures=one,
-            verdict=verdict(one, radius, margin),
+            band=own,
+            verdict=verdict(one, own, sizes, margin, claim_about(one.candidate_target_id, claims)),
             subject_saving=subject_saving,
             total_saving=total_saving,
         )
-        for one, subject_saving, total_saving in zip(made, subject, total, strict=True)
+        for one, own, subject_saving, total_saving in zip(made, bands, subject, total, strict=True)
     ]
     if figures_only or candidate.calls is None or baseline.calls is None:
         return rows
@@ -129,6 +136,18 @@ def _compared(
         else _with_routers(row, baseline, candidate, pool, places)
         for row in rows
     ]
+
+
+def single_names(baseline: RunFigures) -> tuple[str, ...]:
+    """The baseline's single models in plan order."""
+    return tuple(target for target in baseline.plan.target_ids if target in baseline.singles)
+
+
+def _band(baseline: RunFigures, candidate: RunFigures, target_id: str, layout: Layout, places: Ints, alpha: float) -> Band:
+    names, own = single_names(baseline), right_of(candidate, target_id)[places]
+    differences = np.stack([own - right_of(baseline, name)[layout.order] for name in names])
+    deltas = [float(layout.quality(row)) for row in differences]
+    return band(names, differences, deltas, layout.sizes, layout.weights, alpha)
 
 
 def _savings(
@@ -150,6 +169,11 @@ def _savings(
     return saving_intervals(base, own, layout.sizes)
 
 
+def _evaluated(side: RunFigures) -> bool:
+    """Whether judges or simulators were asked, so that the whole cost is another than the subjects'."""
+    return side.calls is not None and bool((side.calls.role != Role.SUBJECT).any())
+
+
 def _costs(side: RunFigures, calls: CallColumns, target_id: str, cases: Ints, *, subject_only: bool) -> CaseCosts:
     target = list(side.plan.target_ids).index(target_id)
     return case_costs(calls, target, cases, len(side.plan.case_ids), subject_only=subject_only)
@@ -157,7 +181,7 @@ def _costs(side: RunFigures, calls: CallColumns, target_id: str, cases: Ints, *,
 
 def _pool(baseline: RunFigures, layout: Layout) -> Pool:
     assert baseline.calls is not None
-    names = tuple(target for target in baseline.plan.target_ids if target in baseline.singles)
+    names = single_names(baseline)
     costs = [_costs(baseline, baseline.calls, name, layout.order, subject_only=True) for name in names]
     return Pool(
         names=names,
@@ -210,8 +234,3 @@ def _pool_by_model(baseline: RunFigures, names: tuple[str, ...]) -> dict[str, in
         if profile.id in names:
             by_model[profile.model] = UNKNOWN if profile.model in by_model else names.index(profile.id)
     return by_model | {name: index for index, name in enumerate(names)}
-
-
-def target_metrics(reports: Sequence[ComparisonReport]) -> list[Metrics]:
-    """The figures of all candidates' targets."""
-    return [row for report in reports for row in report.candidate_targets]

@@ -82,9 +82,13 @@ class ComparingServicer:
         baseline = await self._sides.side(request.baseline_run_id)
         candidate = await self._sides.side(request.candidate_run_id)
         await self._check(baseline, candidate, any_target=bool(request.baseline_target_id))
-        return await self._store.reader.run(
+        page, missing = await self._store.reader.run(
             lambda connection: pairing.page(self._store, connection, request, baseline, candidate, after)
         )
+        texts = await self._store.reads.texts([stored for _, stored in missing])
+        for (side, _), text in zip(missing, texts, strict=True):
+            side.final = text
+        return page
 
     async def ListComparisonOptions(
         self, request: pb.ListComparisonOptionsRequest, context: Context

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from srbench.v1 import comparison_pb2 as pb
 
 from srbench_accounting import verdicts
+from srbench_accounting.band import BAND_METHOD, Band
 from srbench_accounting.compare import ComparisonReport
 from srbench_accounting.comparing import Compared, ComparisonSet
 from srbench_accounting.report import VERSION
 from srbench_accounting.report_convert import metrics
 from srbench_accounting.routers import NOTES, NullRouters, Policy, RegretParts
 from srbench_accounting.saving_interval import SavingInterval
+from srbench_accounting.saying_convert import messages
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -50,7 +52,23 @@ def comparison(made: ComparisonSet) -> pb.ComparisonReport:
         margin=made.margin,
         margin_qualification=None if made.margin is None else verdicts.MARGIN_QUALIFICATION,
         verdict_rule=verdicts.RULE,
+        sayings=messages(_sentences(made)),
     )
+
+
+def _sentences(made: ComparisonSet) -> Iterator[str | None]:
+    first = made.reports[0]
+    yield from (first.quality_denominator, first.baseline_selection, first.baseline_selection_qualification)
+    yield from (first.baseline_tie_policy, verdicts.RULE, verdicts.MARGIN_QUALIFICATION)
+    for report in made.reports:
+        yield report.baseline_cost_comparison_reason
+    for one in made.compared:
+        figures = one.figures
+        yield from (figures.quality_delta_ci95_qualification, figures.quality_delta_adaptive_ci95_qualification)
+        yield from (figures.quality_metric, figures.cache_neutral_cost_basis, figures.subject_cost_comparison_reason)
+        yield from (figures.total_cost_comparison_reason, figures.cache_neutral_cost_comparison_reason)
+        if one.routers is not None:
+            yield from (one.routers.static_mix_reason, *NOTES)
 
 
 def _candidate(report: ComparisonReport) -> pb.CandidateRun:
@@ -74,10 +92,26 @@ def _comparison(made: Compared) -> pb.Comparison:
         total_cost_saving=_saving(made.total_saving),
         null_routers=None if made.routers is None else _null_routers(made.routers),
         regret=None if made.regret is None else _regret(*made.regret),
+        band=_band(made.band),
+        claims=[pb.NonInferiority() for _ in judged.claims],
     )
+    for row, one in zip(message.claims, judged.claims, strict=True):
+        _fill(row, one)
     _fill(message, made.figures)
     if judged.non_inferiority is not None:
         _fill(message.non_inferiority, judged.non_inferiority)
+    return message
+
+
+def _band(made: Band) -> pb.SimultaneousBand:
+    message = pb.SimultaneousBand(
+        singles=[pb.SingleDifference() for _ in made.singles],
+        best_single_delta_interval=made.best_single,
+        alpha=made.alpha,
+        method=BAND_METHOD,
+    )
+    for row, one in zip(message.singles, made.singles, strict=True):
+        _fill(row, one)
     return message
 
 

@@ -31,7 +31,7 @@ def shown(run: planner_pb.Run, reasons: Iterable[Difference] = ()) -> pb.Compari
             )
             for target in plan.targets
         ],
-        reasons=[pb.Difference(reason=one.reason, message=one.message) for one in reasons],
+        reasons=[pb.Difference(reason=one.reason, message=one.message, facts=one.facts) for one in reasons],
     )
 
 

@@ -23,7 +23,6 @@ from srbench_accounting.run_job import derive
 from srbench_accounting.schema import sequence_of
 
 Words = Mapping[int | None, str]
-NO_WORDS: Words = {None: ""}
 _STATUS = {
     queue_pb.CELL_STATE_DONE: "completed",
     queue_pb.CELL_STATE_FAILED: "failed",
@@ -58,7 +57,7 @@ def call_key(run_id: str, identifier: str) -> tuple[int, int, int]:
 def call_words(call: CallRow, receipt: ReceiptRow | None) -> list[int | None]:
     """The vocabulary numbers that `call` needs."""
     if receipt is None:
-        return [call.auxiliary]
+        return [call.auxiliary, call.executor]
     return [
         *(call.auxiliary, receipt.reason, receipt.finish_reason, receipt.model, receipt.selected_model),
         *(receipt.decision, receipt.config_hash, receipt.usage_flags, receipt.segment),

@@ -61,6 +61,7 @@ class CoreFigures:
             singles=rules_input.singles(first.plan),
             rules=rules_input.rules(first.plan),
             calls=found.calls,
+            claims=report_input.claims(first),
         )
 
     def figures(
@@ -75,6 +76,7 @@ class CoreFigures:
             singles=rules_input.singles(run.plan),
             rules=rules_input.rules(run.plan),
             calls=calls,
+            claims=report_input.claims(run),
         )
 
     def plan(self, plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 import zstandard
 from sqlalchemy.engine import Connection, Dialect
+from srbench.v1 import accounting_service_pb2 as pb_calls
 from srbench.v1 import comparison_pb2 as pb
 from srbench_kit.jsonview import to_json
 from srbench_kit.values import Json
@@ -16,7 +17,7 @@ from srbench_kit.values import Json
 from srbench_accounting import schema
 from srbench_accounting.derived import Derived
 from srbench_accounting.schema import row_id, sequence_of
-from srbench_accounting.statements import Row, Statement
+from srbench_accounting.statements import InStatement, Row, Statement
 
 if TYPE_CHECKING:
     from srbench_accounting.columns import CallColumns
@@ -38,6 +39,8 @@ _SHOWN = (
     *("version", "id", "evidence_sha256", "created_at", "qualified", "verified_call_count", "unverifiable_call_count"),
     *("corrected_call_count", "original_known_spend_usd", "corrected_known_spend_usd", "original_receipts_preserved"),
 )
+# Digests asked for in one statement.
+_AT_ONCE = 4096
 Corrected = tuple[int, bytes, Derived]
 
 
@@ -82,6 +85,25 @@ class Corrections:
             dialect,
         )
 
+        # A copy keeps the evidence of its original. The original's receipt must still be the one that was corrected.
+        self._copies = Statement(
+            sa.select(receipts.c.call_id, receipts.c.evidence_sha256).where(
+                receipts.c.call_id.between(bind("first"), bind("last")),
+                receipts.c.status == sa.literal_column(str(int(pb_calls.CALL_STATUS_REPLAYED))),
+                receipts.c.evidence_sha256.is_not(None),
+            ),
+            dialect,
+        )
+        self._of_evidence = InStatement(
+            lambda items: (
+                sa.select(calls.c.evidence_sha256, *[calls.c[name] for name in FIGURES])
+                .select_from(calls.join(receipts, calls.c.call_id == receipts.c.call_id))
+                .where(calls.c.evidence_sha256.in_(items), calls.c.evidence_sha256 == receipts.c.evidence_sha256)
+                .order_by(calls.c.correction_no)
+            ),
+            dialect,
+        )
+
     def of_run(self, connection: Connection, run_no: int, *, calls: bool = True) -> list[pb.AccountingCorrection]:
         """The corrections of a run, oldest first; without the entries of their calls unless `calls`."""
         found = [_open(row[1]) for row in self._of_run.rows(connection, run_no)]
@@ -99,9 +121,22 @@ class Corrections:
         rows = self._figures.rows(connection, row_id(run_no, 0), row_id(run_no + 1, 0) - 1)
         return {sequence_of(identifier): tuple(row) for identifier, *row in rows}
 
+    def replayed_figures(self, connection: Connection, run_no: int) -> dict[int, Row]:
+        """As `figures`, for the copies of calls in a replay: what is in force for the calls that they are copies of."""
+        copies: dict[bytes, list[int]] = {}
+        for identifier, digest in self._copies.rows(connection, row_id(run_no, 0), row_id(run_no + 1, 0) - 1):
+            copies.setdefault(bytes(digest), []).append(sequence_of(identifier))
+        digests, found = list(copies), {}
+        for first in range(0, len(digests), _AT_ONCE):
+            for digest, *row in self._of_evidence.rows(connection, digests[first : first + _AT_ONCE]):
+                found.update(dict.fromkeys(copies[bytes(digest)], tuple(row)))
+        return found
+
     def apply(self, connection: Connection, run_no: int, columns: CallColumns) -> CallColumns:
         """The calls of a run with their corrected figures in place of those of their receipts."""
         found = self.figures(connection, run_no)
+        if (columns.end == pb_calls.CALL_STATUS_REPLAYED).any():
+            found |= self.replayed_figures(connection, run_no)
         if not found:
             return columns
         # Here and not above: NumPy takes longer to import than the service may take to start.

@@ -10,8 +10,9 @@ from pathlib import Path
 import zstandard
 from google.protobuf.message import DecodeError
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit.depot import Depot
 from srbench_kit.errors import DataLoss
-from srbench_kit.segments import Location, SegmentWriter, read_frame
+from srbench_kit.segments import Location, SegmentWriter, is_written, read_frame
 
 from srbench_accounting.admission import Refusal
 from srbench_accounting.rows import Stored
@@ -20,6 +21,8 @@ from srbench_accounting.rows import Stored
 MAX_EVIDENCE_BYTES = 256 * 1024 * 1024
 MAX_PENDING_BYTES = 512 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
+# Segments on their way to an object store: small enough to be carried soon and held in memory once.
+CARRIED_SEGMENT_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -38,11 +41,17 @@ class Pending:
 
 
 class EvidenceStore:
-    """The segments of one process. `append` and `sync` run on the writer's thread only; reading is free."""
+    """The segments of one process. `append`, `sync` and `seal_old` run on the writer's thread only; reading is free."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, depot: Depot | None = None) -> None:
+        """`depot`: where sealed segments are carried; they stay in `folder` without one."""
         self._folder = folder
-        self._writer = SegmentWriter(folder)
+        self.depot = depot
+        self._writer = (
+            SegmentWriter(folder)
+            if depot is None
+            else SegmentWriter(folder, CARRIED_SEGMENT_BYTES, when_sealed=depot.carry)
+        )
         self._epoch = 0
 
     def append(self, pending: Pending) -> Stored:
@@ -79,13 +88,30 @@ class EvidenceStore:
             self._epoch += 1
             raise
 
+    def seal_old(self, age_s: float) -> None:
+        """Seals a segment that was begun `age_s` ago or earlier, so that it is carried away. Raises: as `sync`."""
+        if self._writer.age_s >= age_s:
+            self.sync()
+            self._writer.close()
+
+    def is_written(self, name: str) -> bool:
+        """Whether this or another process that shares the folder still writes the segment `name`."""
+        try:
+            return is_written(self._folder / name)
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
-        """Syncs and closes the segment."""
+        """Syncs and closes the segment, and has it carried away as far as the object store answers."""
         self._writer.close()
+        if self.depot is not None:
+            self.depot.close()
 
     def read(self, stored: Stored) -> bytes:
-        """The compressed evidence, checked. Raises: `DataLoss` (`EVIDENCE_DAMAGED`) naming the segment."""
-        data = read_frame(self._folder, Location(stored.segment, stored.offset, stored.length))
+        """The compressed evidence, checked. Raises: `DataLoss` (`EVIDENCE_DAMAGED`) naming the segment; `Unreachable`
+        (`OBJECT_STORE_UNAVAILABLE`) when it lies in an object store that is away."""
+        location = Location(stored.segment, stored.offset, stored.length)
+        data = read_frame(self._folder, location) if self.depot is None else self.depot.read(location)
         if hashlib.sha256(data).digest() != stored.sha256:
             where = f"segment {stored.segment} at offset {stored.offset}"
             raise DataLoss("EVIDENCE_DAMAGED", f"{where} holds another call's evidence", segment=stored.segment)

@@ -17,8 +17,9 @@ from srbench_kit.values import Json, fill_value
 from srbench_accounting import corrections
 from srbench_accounting.columns import CallColumns, CallEnd, Role, sum_if_known
 from srbench_accounting.figures import Side
+from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import PlanCases
-from srbench_accounting.saved_answers import SavedAnswer, check_completed, final_text
+from srbench_accounting.saved_answers import SavedAnswer, check_completed, place_of
 from srbench_accounting.schema import row_id
 from srbench_accounting.store import Store
 
@@ -55,7 +56,11 @@ async def export(store: Store, side: Side, cases: Cases) -> AsyncIterator[pb.Exp
     yield pb.ExportPart(header=_header(side, correction))
     matrix = _Matrix(store, side)
     async for batch in cases.sealed_cases(side.run.plan.case_sha256, digests_only=False):
-        for part in await store.reader.run(partial(matrix.parts, cases=batch)):
+        parts, places = await store.reader.run(partial(matrix.parts, cases=batch))
+        texts = await store.reads.texts([stored for _, stored in places])
+        for (target, _), text in zip(places, texts, strict=True):
+            target.final = text
+        for part in parts:
             yield part
 
 
@@ -94,26 +99,29 @@ class _Matrix:
         for place in subject:
             self._calls.setdefault((int(calls.case[place]), int(calls.target[place])), []).append(place)
 
-    def parts(self, connection: Connection, cases: Sequence[plan_pb2.SealedCase]) -> list[pb.ExportPart]:
-        """The parts of some cases."""
-        targets = list(enumerate(self._side.run.plan.targets))
-        return [
-            pb.ExportPart(
-                case=pb.ExportCase(
-                    content=case.content,
-                    targets=[self._target(connection, case.index, index, target) for index, target in targets],
+    def parts(
+        self, connection: Connection, cases: Sequence[plan_pb2.SealedCase]
+    ) -> tuple[list[pb.ExportPart], list[tuple[pb.ExportTarget, Stored]]]:
+        """The parts of some cases, and where the answers lie that are still missing in them."""
+        parts: list[pb.ExportPart] = []
+        places: list[tuple[pb.ExportTarget, Stored]] = []
+        for case in cases:
+            part = pb.ExportPart(case=pb.ExportCase(content=case.content))
+            for index, target in enumerate(self._side.run.plan.targets):
+                message = part.case.targets.add(
+                    id=target.id,
+                    model=target.model,
+                    kind="mom" if target.kind == target_pb2.TARGET_KIND_MOM else "single",
+                    request_params=target.request_params,
                 )
-            )
-            for case in cases
-        ]
+                stored = self._fill(message, connection, case.index, index)
+                if stored is not None:
+                    places.append((message, stored))
+            parts.append(part)
+        return parts, places
 
-    def _target(self, connection: Connection, case: int, index: int, target: target_pb2.Target) -> pb.ExportTarget:
-        message = pb.ExportTarget(
-            id=target.id,
-            model=target.model,
-            kind="mom" if target.kind == target_pb2.TARGET_KIND_MOM else "single",
-            request_params=target.request_params,
-        )
+    def _fill(self, message: pb.ExportTarget, connection: Connection, case: int, index: int) -> Stored | None:
+        """Fills in what one target made of a case; where its answer lies."""
         store, run_no = self._store, self._side.known.run_no
         outcome = self._outcomes.get((case, index))
         if outcome is not None:
@@ -127,10 +135,8 @@ class _Matrix:
         if places:
             _fill_sums(message, self._side.figures.calls, places)
             ((_, end),) = store.lists.calls(connection, [row_id(run_no, places[-1] + 1)])
-            text = final_text(store, connection, end)
-            if text is not None:
-                message.final = text
-        return message
+            return place_of(store, connection, end)
+        return None
 
 
 def _fill_sums(message: pb.ExportTarget, calls: CallColumns | None, places: Iterable[int]) -> None:

@@ -13,6 +13,7 @@ from srbench.v1 import ledger_service_pb2 as ledger_pb
 from srbench_accounting.columns import CallColumns, CallEnd, Floats, Labels, OutcomeColumns, floats, ints
 from srbench_accounting.derived import Derived
 from srbench_accounting.settled_columns import settle_columns
+from srbench_accounting.words import clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def outcome_columns(rows: Sequence[ledger_pb.LedgerOutcome], eligible_s: float) 
         case=ints(one.case_index for one in found),
         target=ints(one.target_index for one in found),
         end=ints(one.state for one in found),
-        reason=Labels.of(one.reason for one in found),
+        reason=Labels.of(clip(one.reason) for one in found),
         correct=ints(one.correct if one.HasField("correct") else None for one in found),
         strict_format=ints(one.strict_format if one.HasField("strict_format") else None for one in found),
         output_limit=ints(one.output_limit for one in found),
@@ -68,10 +69,10 @@ def call_columns(rows: Sequence[DerivedCall]) -> CallColumns:
         reserved=ints(row.call.reserved_picodollars if row.call.HasField("reserved_picodollars") else None for row in rows),
         inference_calls=ints(one.inference_call_count for one in ends),
         cache_read_reported=ints(one.cache_read_reported for one in ends),
-        model=Labels.of(one.response_model for one in receipts),
-        selected_model=Labels.of(one.selected_model for one in receipts),
-        decision=Labels.of(one.decision for one in receipts),
-        finish_reason=Labels.of(one.finish_reason for one in receipts),
+        model=Labels.of(clip(one.response_model) for one in receipts),
+        selected_model=Labels.of(clip(one.selected_model) for one in receipts),
+        decision=Labels.of(clip(one.decision) for one in receipts),
+        finish_reason=Labels.of(clip(one.finish_reason) for one in receipts),
         latency_s=_seconds([one.latency_ns if one.HasField("latency_ns") else None for one in receipts], 1e9),
         ttft_s=_seconds([one.ttft_ns if one.HasField("ttft_ns") else None for one in receipts], 1e9),
         first_token_lag_s=_seconds(

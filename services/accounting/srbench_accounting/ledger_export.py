@@ -13,7 +13,7 @@ from srbench_accounting import ledger_messages as messages
 from srbench_accounting.convert import call_words
 from srbench_accounting.evidence import CHUNK_BYTES
 from srbench_accounting.ledger_reader import LedgerReader
-from srbench_accounting.rows import OutcomeRow, ReceiptRow
+from srbench_accounting.rows import OutcomeRow, ReceiptRow, Stored
 from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.schema import sequence_of
 from srbench_accounting.store import Store
@@ -94,9 +94,8 @@ class LedgerExport:
         """Each evidence once, in the order of the digests."""
         parts: list[ledger_pb.LedgerEvidence] = []
         size = 0
-        for digest in sorted(self._receipts):
-            data = await self._store.reader.run(partial(self._read, end=self._receipts[digest]))
-            for part in _parts(digest.hex(), data):
+        for stored in await self._store.reader.run(self._places):
+            for part in _parts(stored.sha256.hex(), await self._store.reads.data(stored)):
                 parts.append(part)
                 size += len(part.data)
                 if size >= EVIDENCE_BATCH_BYTES:
@@ -105,10 +104,10 @@ class LedgerExport:
         if parts:
             yield Response(evidence=parts)
 
-    def _read(self, connection: Connection, end: ReceiptRow) -> bytes:
-        stored = self._store.known_calls.stored(connection, end)
-        assert stored is not None, "a receipt with a digest has evidence"
-        return self._store.evidence.read(stored)
+    def _places(self, connection: Connection) -> list[Stored]:
+        found = [self._store.known_calls.stored(connection, self._receipts[digest]) for digest in sorted(self._receipts)]
+        assert None not in found, "a receipt with a digest has evidence"
+        return [stored for stored in found if stored is not None]
 
 
 def _parts(sha256: str, data: bytes) -> Iterator[ledger_pb.LedgerEvidence]:

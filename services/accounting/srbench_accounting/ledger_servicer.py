@@ -51,7 +51,7 @@ class LedgerServicer(rpc.LedgerServiceServicer):
         store, run = self._store, await self._store.registry.run(request.run_id)
         await store.writer.run(lambda connection: store.settling.settle(connection, run, request, actor.id))
         cases = await store.registry.cases(run)
-        return await store.reader.run(lambda connection: views.whole_call(store, connection, run, cases, request.call_id))
+        return await views.whole_call(store, run, cases, request.call_id)
 
     async def StreamLedger(
         self, request: ledger_pb.StreamLedgerRequest, context: Context

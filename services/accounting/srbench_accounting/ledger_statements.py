@@ -25,8 +25,14 @@ class LedgerStatements:
     """Every statement that `ledger` runs. The run row is read for update: it is the lock of its run."""
 
     def __init__(self, dialect: Dialect) -> None:
-        runs, calls, receipts, outcomes = schema.runs, schema.calls, schema.receipts, schema.outcomes
-        bind = sa.bindparam
+        self.settlements = Settlements(dialect)
+        self._of_runs(dialect)
+        self._of_cells(dialect)
+        self._of_receipts(dialect)
+        self._writing(dialect)
+
+    def _of_runs(self, dialect: Dialect) -> None:
+        runs, bind = schema.runs, sa.bindparam
         columns = [runs.c[name] for name in ("max_cost", "max_calls_per_case", "halt_reason", *RUN_MOVES)]
         self.lock_run = Statement(sa.select(*columns).where(runs.c.run_no == bind("run_no_")).with_for_update(), dialect)
         self.move_run = Statement(
@@ -39,6 +45,9 @@ class LedgerStatements:
             .where(runs.c.run_no == bind("run_no_"), runs.c.halt_reason == sa.literal_column("''")),
             dialect,
         )
+
+    def _of_cells(self, dialect: Dialect) -> None:
+        calls, receipts, outcomes, bind = schema.calls, schema.receipts, schema.outcomes, sa.bindparam
         view = [
             calls.c[name]
             for name in (
@@ -65,6 +74,9 @@ class LedgerStatements:
             ),
             dialect,
         )
+
+    def _of_receipts(self, dialect: Dialect) -> None:
+        receipts, bind = schema.receipts, sa.bindparam
         self.receipt = Statement(
             sa.select(*[receipts.c[name] for name in RECEIPT_COLUMNS]).where(receipts.c.call_id == bind("call_id_")),
             dialect,
@@ -81,7 +93,9 @@ class LedgerStatements:
             ),
             dialect,
         )
-        self.settlements = Settlements(dialect)
+
+    def _writing(self, dialect: Dialect) -> None:
+        calls, receipts, outcomes, bind = schema.calls, schema.receipts, schema.outcomes, sa.bindparam
         self.add_call = _insert(calls, tuple(calls.c.keys()), dialect)
         self.open_call = _insert(schema.open_calls, ("call_id",), dialect)
         self.close_call = Statement(

@@ -1,16 +1,15 @@
 """Pages of outcomes and calls.
 
 Rows of a run are numbered without a gap, so a page without a filter is a range of ids, and the run's counters are the
-totals. With a filter, a narrow copy of the columns that filters look at is kept in memory: rows are only ever added, so it
-grows with the table and is never wrong.
+totals. Pages with a filter or of another order come from `ranked_lists`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
@@ -19,15 +18,11 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench_accounting import schema
 from srbench_accounting.rows import OUTCOME_COLUMNS, RECEIPT_COLUMNS, CallRow, OutcomeRow, ReceiptRow
 from srbench_accounting.schema import row_id, sequence_of
+from srbench_accounting.settled import applies, known_values, undone
 from srbench_accounting.statements import InStatement, Row, Statement
-
-if TYPE_CHECKING:
-    from srbench_accounting.narrow_index import NarrowIndex
 
 _SUBJECT, _NOT_ACCEPTED = int(pb.CALL_ROLE_SUBJECT), int(pb.CALL_STATUS_NOT_ACCEPTED)
 CallWithEnd = tuple[CallRow, ReceiptRow | None]
-_CALL_FILTERS = ("case_index", "target_index")
-_OUTCOME_FILTERS = (*_CALL_FILTERS, "state", "correct")
 _RECEIPTS_FROM = len(schema.calls.c)
 
 
@@ -111,8 +106,6 @@ class Lists:
         self._counts = Statement(
             sa.select(runs.c.outcome_count, runs.c.call_count).where(runs.c.run_no == bind("run_no_")), dialect
         )
-        self._dialect = dialect
-        self._indexes: dict[str, NarrowIndex] = {}
         self._outcome_of_cell = Statement(
             sa.select(outcomes.c.outcome_id).where(outcomes.c.run_no == bind("run_no_"), outcomes.c.cell == bind("cell_")),
             dialect,
@@ -128,32 +121,23 @@ class Lists:
         joined = calls.outerjoin(receipts, calls.c.call_id == receipts.c.call_id)
         whole = sa.select(*calls.c, *[receipts.c[name] for name in RECEIPT_COLUMNS]).select_from(joined)
         self._calls = InStatement(lambda items: whole.where(calls.c.call_id.in_(items)).order_by(calls.c.call_id), dialect)
-        ends = sa.select(calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in SubjectEnd._fields])
-        self._cell_ends = InStatement(
-            lambda items: (
-                ends.select_from(joined)
-                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
-                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
-            ),
-            dialect,
+
+        def in_cells(chosen: sa.Select[Any]) -> InStatement:
+            in_order = chosen.order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
+            return InStatement(
+                lambda items: in_order.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)), dialect
+            )
+
+        ends = sa.select(
+            *(calls.c.call_id, calls.c.cell, calls.c.role, receipts.c.status),
+            *[receipts.c[name] for name in SubjectEnd._fields],
         )
+        self._cell_ends = in_cells(ends.select_from(joined))
         answered = sa.select(
             calls.c.cell, calls.c.role, receipts.c.status, *[receipts.c[name] for name in Answered._fields]
         )
-        self._cell_answered = InStatement(
-            lambda items: (
-                answered.select_from(joined)
-                .where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items))
-                .order_by(calls.c.cell, calls.c.ordinal, calls.c.offer)
-            ),
-            dialect,
-        )
-        self._cell_calls = InStatement(
-            lambda items: whole.where(calls.c.run_no == bind("run_no_"), calls.c.cell.in_(items)).order_by(
-                calls.c.cell, calls.c.ordinal, calls.c.offer
-            ),
-            dialect,
-        )
+        self._cell_answered = in_cells(answered.select_from(joined))
+        self._cell_calls = in_cells(whole)
         self._open = Statement(
             sa.select(calls.c.call_id, calls.c.case_index, calls.c.target_index)
             .select_from(opened.join(calls, calls.c.call_id == opened.c.call_id))
@@ -171,23 +155,18 @@ class Lists:
             dialect,
         )
 
-    def outcome_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+    def outcome_page(self, connection: Connection, run_no: int, start: Start, size: int) -> Page:
         """The page of outcomes that begins at `start`."""
-        if wanted.cell is not None:
-            found = [identifier for (identifier,) in self._outcome_of_cell.rows(connection, run_no, wanted.cell)]
-            return Page(found[start.after + start.offset :], len(found), False)
-        if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][0], start, size)
-        return _chosen(
-            run_no, self._index(schema.outcomes, _OUTCOME_FILTERS).sequences(connection, run_no, wanted), start, size
-        )
+        return _range(run_no, self._counts.rows(connection, run_no)[0][0], start, size)
 
-    def call_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
+    def cell_page(self, connection: Connection, run_no: int, cell: int, start: Start) -> Page:
+        """The page with the outcome of one cell."""
+        found = [identifier for (identifier,) in self._outcome_of_cell.rows(connection, run_no, cell)]
+        return Page(found[start.after + start.offset :], len(found), False)
+
+    def call_page(self, connection: Connection, run_no: int, start: Start, size: int) -> Page:
         """The page of calls that begins at `start`."""
-        if wanted.everything:
-            return _range(run_no, self._counts.rows(connection, run_no)[0][1], start, size)
-        index = self._index(schema.calls, _CALL_FILTERS)
-        return _chosen(run_no, index.sequences(connection, run_no, wanted), start, size)
+        return _range(run_no, self._counts.rows(connection, run_no)[0][1], start, size)
 
     def open_page(self, connection: Connection, run_no: int, wanted: Filter, start: Start, size: int) -> Page:
         """The page of calls without an end; they are few, so all are looked at."""
@@ -197,16 +176,7 @@ class Lists:
             for identifier, case, target in rows
             if (wanted.target is None or target == wanted.target) and (wanted.cases is None or case in wanted.cases)
         ]
-        return _chosen(run_no, fitting, start, size)
-
-    def _index(self, table: sa.Table, names: tuple[str, ...]) -> NarrowIndex:
-        found = self._indexes.get(table.name)
-        if found is None:
-            # Not before it is needed: NumPy takes longer to import than the service may take to start.
-            from srbench_accounting.narrow_index import NarrowIndex
-
-            found = self._indexes.setdefault(table.name, NarrowIndex(table, names, self._dialect))
-        return found
+        return chosen(run_no, fitting, start, size)
 
     def outcomes(self, connection: Connection, ids: Sequence[int]) -> list[tuple[int, OutcomeRow]]:
         """The outcomes of `ids`, in their order."""
@@ -218,13 +188,21 @@ class Lists:
         found = {row[0]: _with_end(row) for row in self._calls.rows(connection, ids)}
         return [found[identifier] for identifier in ids if identifier in found]
 
-    def subject_ends(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, list[SubjectEnd | None]]:
+    def subject_ends(
+        self, connection: Connection, run_no: int, cells: Sequence[int], settled: Mapping[int, pb.CallSettlement]
+    ) -> dict[int, list[SubjectEnd | None]]:
         """What the subject's calls came to by cell, in order; `None` for one without an end. What was provably not accepted
-        was no call."""
+        was no call, nor is what by its settlement did not happen. `settled`: settlements in force by place of the call."""
         found: dict[int, list[SubjectEnd | None]] = {}
-        for cell, role, status, *end in self._cell_ends.rows(connection, cells, run_no):
-            if role == _SUBJECT and status != _NOT_ACCEPTED:
-                found.setdefault(cell, []).append(SubjectEnd(*end) if status is not None else None)
+        for call_id, cell, role, status, *columns in self._cell_ends.rows(connection, cells, run_no):
+            if role != _SUBJECT or status == _NOT_ACCEPTED:
+                continue
+            end, settlement = SubjectEnd(*columns) if status is not None else None, settled.get(sequence_of(call_id))
+            if end is not None and settlement is not None and applies(settlement, status, end.cost):
+                if undone(settlement, status):
+                    continue
+                end = settled_end(end, settlement)
+            found.setdefault(cell, []).append(end)
         return found
 
     def answered(self, connection: Connection, run_no: int, cells: Sequence[int]) -> dict[int, Answered]:
@@ -261,6 +239,14 @@ class Lists:
         return _with_end(rows[0]) if rows else None
 
 
+def settled_end(end: SubjectEnd, settlement: pb.CallSettlement) -> SubjectEnd:
+    """What a call came to when what its settlement knows is laid over its receipt, as the report has it."""
+    if settlement.verdict != pb.SETTLEMENT_VERDICT_HAPPENED:
+        return end
+    known = known_values(settlement)
+    return end._replace(**{name: known[name] for name in SubjectEnd._fields if name in known})
+
+
 def _with_end(row: Row) -> CallWithEnd:
     end = row[_RECEIPTS_FROM:]
     return CallRow(*row[:_RECEIPTS_FROM]), ReceiptRow(*end) if end[0] is not None else None
@@ -272,7 +258,8 @@ def _range(run_no: int, total: int, start: Start, size: int) -> Page:
     return Page([row_id(run_no, place) for place in range(after + 1, last + 1)], total, last < total)
 
 
-def _chosen(run_no: int, places: Sequence[int], start: Start, size: int) -> Page:
+def chosen(run_no: int, places: Sequence[int], start: Start, size: int) -> Page:
+    """A page of the rows at `places`, counted from 1, in the order of recording."""
     first = bisect_right(places, start.after) + start.offset
-    chosen = places[first : first + size]
-    return Page([row_id(run_no, int(place)) for place in chosen], len(places), first + size < len(places))
+    shown = places[first : first + size]
+    return Page([row_id(run_no, int(place)) for place in shown], len(places), first + size < len(places))

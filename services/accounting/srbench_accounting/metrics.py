@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from srbench_kit.saying import Saying
 
 from srbench_accounting.columns import (
     CallColumns,
@@ -22,10 +23,13 @@ from srbench_accounting.intervals import wilson
 from srbench_accounting.percentiles import percentiles
 from srbench_accounting.routing import RoutingColumns
 
-ACCURACY_DENOMINATOR = "every planned cell; one that failed or has no answer counts as not right"
-CACHE_NEUTRAL_BASIS = (
+ACCURACY_DENOMINATOR = Saying(
+    "ACCURACY_DENOMINATOR", "every planned cell; one that failed or has no answer counts as not right"
+)
+CACHE_NEUTRAL_BASIS = Saying(
+    "CACHE_NEUTRAL",
     "each subject call's prompt tokens, cached and cache-written ones included, at the fresh input price of the model that "
-    "served it, plus its output tokens at the output price"
+    "served it, plus its output tokens at the output price",
 )
 
 
@@ -131,6 +135,7 @@ def measure(scope: Scope) -> Metrics:
     outcomes = scope.outcomes
     is_subject = scope.calls.role == Role.SUBJECT
     subject = scope.calls.where(is_subject)
+    current = subject.current()
     done = outcomes.end == CellEnd.DONE
     completed, scored = int(done.sum()), int((done & (outcomes.correct >= 0)).sum())
     correct = int((done & (outcomes.correct == 1)).sum())
@@ -138,7 +143,7 @@ def measure(scope: Scope) -> Metrics:
     cost = sum_if_known(subject.cost) if covered else None
     wait = percentiles(outcomes.queue_wait_s, 0.5, 0.95)
     latency = percentiles(scope.subject_latency_s[done], 0.5, 0.95)
-    ttft = percentiles(subject.ttft_s, 0.5, 0.95)
+    ttft = percentiles(current.ttft_s, 0.5, 0.95)
     routings = scope.routings
     return Metrics(
         id=scope.target_id,
@@ -179,8 +184,8 @@ def measure(scope: Scope) -> Metrics:
         latency_p95_s=latency[1],
         ttft_p50_s=ttft[0],
         ttft_p95_s=ttft[1],
-        request_time_sum_s=float(np.nansum(subject.latency_s)),
-        first_token_lag_max_s=_largest(subject.first_token_lag_s),
+        request_time_sum_s=float(np.nansum(current.latency_s)),
+        first_token_lag_max_s=_largest(current.first_token_lag_s),
         failure_reasons=outcomes.reason.take(np.flatnonzero(~done)).counts(),
     )
 

@@ -12,11 +12,12 @@ from srbench.v1 import plan_pb2, usage_pb2
 from srbench_kit import pages
 from srbench_kit.errors import InvalidInput, NotFound
 
-from srbench_accounting import answers, convert, pairs
+from srbench_accounting import convert, pairs
 from srbench_accounting.cell_costs import case_costs
 from srbench_accounting.columns import UNKNOWN, CallColumns, CallEnd, Floats, Ints, Labels, Role, sum_if_known
 from srbench_accounting.compare import right_of, strongest_single
 from srbench_accounting.figures import Side
+from srbench_accounting.rows import Stored
 from srbench_accounting.schema import row_id
 from srbench_accounting.store import Store
 
@@ -105,7 +106,7 @@ def position(request: pb.ComparePairsRequest) -> int:
     """How many pairs come before the page. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_FIELD`)."""
     after = pages.decode(request.page_token, *_asked(request))
     if not isinstance(after, int | None) or (after or 0) < 0:
-        raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
+        raise InvalidInput("BAD_PAGE_TOKEN", "the page token is not one that this service gave out")
     if request.offset < 0:
         raise InvalidInput("BAD_FIELD", f"offset is {request.offset}; expected 0 or more", field="offset")
     return (after or 0) + request.offset
@@ -113,8 +114,8 @@ def position(request: pb.ComparePairsRequest) -> int:
 
 def page(
     store: Store, connection: Connection, request: pb.ComparePairsRequest, baseline: Side, candidate: Side, after: int
-) -> pb.ComparePairsResponse:
-    """The page of pairs after the first `after`.
+) -> tuple[pb.ComparePairsResponse, list[tuple[pb.PairSide, Stored]]]:
+    """The page of pairs after the first `after`, and where the answers lie that are still missing in it.
 
     Raises: `NotFound` (`NO_SUCH_TARGET`), `InvalidInput` (`MISSING_FIELD`, `BAD_PAGE_SIZE`).
     """
@@ -148,13 +149,16 @@ def page(
         candidate_target_id=second.target_id,
         counts=pairs.counts(columns, benchmark),
     )
-    for row, one, other in zip(shown, ones, others, strict=True):
+    missing: list[tuple[pb.PairSide, Stored]] = []
+    for row, (one, at), (other, other_at) in zip(shown, ones, others, strict=True):
         case = strata[int(planned[row])]
         outcome = pairs.word(int(columns.first[row]), int(columns.second[row]))
         response.pairs.append(_pair(case, one, other, outcome))
+        made = response.pairs[-1]
+        missing += [(side, place) for side, place in ((made.baseline, at), (made.candidate, other_at)) if place is not None]
     if after + len(shown) < len(rows) and shown:
         response.next_page_token = pages.encode(after + len(shown), *_asked(request))
-    return response
+    return response, missing
 
 
 def _asked(request: pb.ComparePairsRequest) -> tuple[object, ...]:
@@ -185,13 +189,13 @@ class PairReader:
         self._connection = connection
         self._texts = texts
 
-    def sides(self, side: Side, given: Answers, cases: Sequence[int]) -> list[pb.PairSide]:
-        """The answers of `given` to `cases`, positions in the run's own plan, in order."""
+    def sides(self, side: Side, given: Answers, cases: Sequence[int]) -> list[tuple[pb.PairSide, Stored | None]]:
+        """The answers of `given` to `cases`, positions in the run's own plan, in order, and where their texts lie."""
         store, connection, run = self._store, self._connection, side.known
         outcome_ids = {case: row_id(run.run_no, int(given.rows[case]) + 1) for case in cases if given.rows[case] >= 0}
         outcomes = dict(store.lists.outcomes(connection, sorted(outcome_ids.values())))
         words = store.vocabulary.words(connection, (row.reason for row in outcomes.values()))
-        found: list[pb.PairSide] = []
+        found: list[tuple[pb.PairSide, Stored | None]] = []
         for case in cases:
             message = pb.PairSide()
             if case in outcome_ids:
@@ -202,14 +206,13 @@ class PairReader:
                 message.answer.CopyFrom(shown.answer)
                 if shown.HasField("correct"):
                     message.correct = shown.correct
-            self._fill_calls(message, side, given, case)
-            found.append(message)
+            found.append((message, self._fill_calls(message, side, given, case)))
         return found
 
-    def _fill_calls(self, message: pb.PairSide, side: Side, given: Answers, case: int) -> None:
+    def _fill_calls(self, message: pb.PairSide, side: Side, given: Answers, case: int) -> Stored | None:
         own = np.flatnonzero(given.calls.case == case)
         if not len(own):
-            return
+            return None
         last, calls = int(own[-1]), given.calls.take(own)
         message.model = _word(given.models, last)
         message.decision = _word(given.calls.decision, last)
@@ -221,9 +224,7 @@ class PairReader:
         identifier = row_id(side.known.run_no, int(given.call_places[last]) + 1)
         ((row, end),) = self._store.lists.calls(self._connection, [identifier])
         message.call_id = convert.call_id(side.known.run_id, row.cell, row.ordinal, row.offer)
-        stored = None if end is None or not self._texts else self._store.known_calls.stored(self._connection, end)
-        if stored is not None:
-            message.final = answers.read(self._store.evidence.open(stored)).text
+        return None if end is None or not self._texts else self._store.known_calls.stored(self._connection, end)
 
 
 def _pair(case: plan_pb2.PlanCase, first: pb.PairSide, second: pb.PairSide, outcome: str) -> pb.Pair:

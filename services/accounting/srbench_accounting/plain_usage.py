@@ -20,7 +20,10 @@ _INT64_MAX = 2**63 - 1
 _PROMPT_DETAILS, _OUTPUT_DETAILS = "prompt_tokens_details", "completion_tokens_details"
 # What only the long way understands, at the top and within the prompt's details.
 _FOREIGN = COUNTED_NAMES - {"prompt_tokens", "completion_tokens", "total_tokens", _PROMPT_DETAILS, _OUTPUT_DETAILS}
-_WRITTEN = frozenset({"cache_write_tokens", "cache_creation_tokens", "created_cache_tokens"})
+_WRITTEN = frozenset(
+    {"cache_write_tokens", "cache_creation_tokens", "created_cache_tokens", "cache_creation_token_details"}
+)
+_SOUND = "audio_tokens"
 _NOTHING: Mapping[str, Json] = {}
 
 
@@ -60,7 +63,7 @@ def read_plain(
     details = raw.get(_PROMPT_DETAILS)
     if details is None:
         cached = None
-    elif type(details) is dict and _WRITTEN.isdisjoint(details):
+    elif type(details) is dict and _WRITTEN.isdisjoint(details) and not details.get(_SOUND):
         cached = details.get("cached_tokens")
     else:
         return None
@@ -83,7 +86,7 @@ def _adds_up(raw: Mapping[str, Json], prompt: int, output: int, total: Json, dia
     details = raw.get(_OUTPUT_DETAILS)
     if details is None:
         reasoning: Json = None
-    elif type(details) is dict:
+    elif type(details) is dict and not details.get(_SOUND):
         reasoning = details.get("reasoning_tokens")
     else:
         return False

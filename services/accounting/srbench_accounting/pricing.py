@@ -61,7 +61,7 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
 
 
 def cost_of(usage: Usage, price: Price) -> Cost:
-    """The cost of `usage` at `price` (R9).
+    """The cost of `usage` at `price`.
 
     Known when no unknown count or price can move it: empty buckets need no price, a rate of zero needs no count, and a
     prompt of known size needs no split when the rates of the unknown parts are equal.

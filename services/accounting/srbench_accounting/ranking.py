@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import Dialect
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 ORDERS = ("cost", "latency", "ttft")
 MAX_QUERY_CHARS = 200
+# What stands in a column of numbers where nothing is known.
+UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +28,14 @@ class Ranking:
     Attributes:
         words: by column, the word that rows must have.
         numbers: by column, the number that rows must have.
+        unknown_cost: only calls that ended without a known cost, those that operators settled since included.
         query: lower-case text that rows must hold.
         order_by: one of `ORDERS`; empty for the order of recording.
     """
 
     words: tuple[tuple[str, str], ...] = ()
     numbers: tuple[tuple[str, int], ...] = ()
+    unknown_cost: bool = False
     query: str = ""
     order_by: str = ""
     descending: bool = False
@@ -46,26 +51,28 @@ class Ranking:
     @property
     def changes_nothing(self) -> bool:
         """Whether the plain lists give the same page."""
-        return not (self.words or self.numbers or self.query or self.order_by or self.descending)
+        return not (self.words or self.numbers or self.unknown_cost or self.query or self.order_by or self.descending)
 
 
 class LazyRanks:
-    """The ranked lists, made for the first that is asked for: NumPy takes longer to import than the service may take to
-    start."""
+    """The lists that are made from columns, made for the first that is asked for: NumPy takes longer to import than the
+    service may take to start."""
 
-    def __init__(self, dialect: Dialect, vocabulary: Vocabulary) -> None:
-        self._parts = dialect, vocabulary
+    def __init__(self, dialect: Dialect, vocabulary: Vocabulary, folder: Path) -> None:
+        self._parts = dialect, vocabulary, folder
 
     @cached_property
+    def _lists(self) -> tuple[RankedList, RankedList]:
+        from srbench_accounting import ranked_lists
+
+        return ranked_lists.lists(*self._parts)
+
+    @property
     def outcomes(self) -> RankedList:
-        """Outcomes in any order."""
-        from srbench_accounting.ranked_lists import outcome_ranks
+        """Outcomes, narrowed and in any order."""
+        return self._lists[0]
 
-        return outcome_ranks(*self._parts)
-
-    @cached_property
+    @property
     def calls(self) -> RankedList:
-        """Calls in any order."""
-        from srbench_accounting.ranked_lists import call_ranks
-
-        return call_ranks(*self._parts)
+        """Calls, narrowed and in any order."""
+        return self._lists[1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy.engine import Connection
@@ -18,8 +20,8 @@ from srbench_kit.values import Json
 from srbench_accounting import answers, convert
 from srbench_accounting.corrections import FIGURES, Corrected, figures_of
 from srbench_accounting.derived import Derived
-from srbench_accounting.listing import CallWithEnd, Filter, Start
-from srbench_accounting.rows import CallRow, ReceiptRow, receipt_of
+from srbench_accounting.listing import CallWithEnd, Start
+from srbench_accounting.rows import CallRow, ReceiptRow, Stored, receipt_of
 from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.run_job import derive
 from srbench_accounting.schema import row_id, sequence_of
@@ -43,13 +45,27 @@ class _Read:
     derived: Derived | None = None
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call on its way to its stream; `None` where there is none to look at."""
+
+    read: _Read
+    words: convert.Words
+    stored: Stored | None = None
+
+
 async def reconcile(store: Store, run: KnownRun, planner_run: planner_pb.Run) -> comparison_pb2.AccountingCorrection:
     """The correction that the evidence of a run makes; the stored one when the same was made before.
 
     Raises: `InvalidInput` (`NOT_LIVE`), `Conflict` (`RUN_NOT_OVER`, `NO_CALLS`).
     """
     _check(planner_run)
-    read, before = await store.reader.run(lambda connection: _read_all(store, connection, run))
+    count, before = await store.reader.run(lambda connection: _known(store, connection, run))
+    read: list[_Read] = []
+    for first in range(1, count + 1, BATCH):
+        batch = await store.reader.run(partial(_rows, store, run=run, first=first, end=min(first + BATCH, count + 1)))
+        await store.reads.run(partial(_read_streams, store, run, batch))
+        read += [one.read for one in batch]
     if not read:
         raise Conflict("NO_CALLS", f"run {run.run_id} made no calls; there is nothing to reconcile", run_id=run.run_id)
     made, corrected = _correction(run, planner_run, read, before)
@@ -63,28 +79,29 @@ def _check(run: planner_pb.Run) -> None:
         raise Conflict("RUN_NOT_OVER", f"run {run.id} is {run.status}; its usage can be reconciled when it has ended")
 
 
-def _read_all(store: Store, connection: Connection, run: KnownRun) -> tuple[list[_Read], dict[int, int | None]]:
-    """(every call read again, the costs that earlier corrections put in force by the call's place)."""
+def _known(store: Store, connection: Connection, run: KnownRun) -> tuple[int, dict[int, int | None]]:
+    """(how many calls there are, the costs that earlier corrections put in force by the call's place)."""
     figures = store.corrections.figures(connection, run.run_no)
     costs = {place: row[_COST] for place, row in figures.items()}
-    count = store.lists.call_page(connection, run.run_no, Filter(), Start(), 1).total
-    read: list[_Read] = []
-    for first in range(1, count + 1, BATCH):
-        ids = [row_id(run.run_no, place) for place in range(first, min(first + BATCH, count + 1))]
-        rows = store.lists.calls(connection, ids)
-        numbers = {number for row, end in rows for number in convert.call_words(row, end)}
-        words = store.vocabulary.words(connection, numbers)
-        read += [_read_call(store, connection, run, row, words) for row in rows]
-    return read, costs
+    return store.lists.call_page(connection, run.run_no, Start(), 1).total, costs
 
 
-def _read_call(store: Store, connection: Connection, run: KnownRun, row: CallWithEnd, words: convert.Words) -> _Read:
+def _rows(store: Store, connection: Connection, run: KnownRun, first: int, end: int) -> list[_Call]:
+    """The calls from place `first` to before `end`."""
+    rows = store.lists.calls(connection, [row_id(run.run_no, place) for place in range(first, end)])
+    numbers = {number for row, receipt in rows for number in convert.call_words(row, receipt)}
+    words = store.vocabulary.words(connection, numbers)
+    return [_row(store, connection, run, row, words) for row in rows]
+
+
+def _row(store: Store, connection: Connection, run: KnownRun, row: CallWithEnd, words: convert.Words) -> _Call:
+    """One call, with where its stream lies or why that is not looked at."""
     call, end = row
     entry = comparison_pb2.CallCorrection(call_id=convert.call_id(run.run_id, call.cell, call.ordinal, call.offer))
-    read = _Read(entry, call, end)
+    found = _Call(_Read(entry, call, end), words)
     if end is None:
         entry.reason = "no_end"
-        return read
+        return found
     entry.original_usage.CopyFrom(_usage(end))
     if end.cost is not None:
         entry.original_cost_picodollars = end.cost
@@ -92,19 +109,26 @@ def _read_call(store: Store, connection: Connection, run: KnownRun, row: CallWit
     if end.status == pb.CALL_STATUS_NOT_ACCEPTED:
         # Nothing was generated, so there is nothing to read and nothing to pay.
         entry.reason = "not_accepted"
-        return read
-    stored = store.known_calls.stored(connection, end)
-    if stored is None:
+        return found
+    found.stored = store.known_calls.stored(connection, end)
+    if found.stored is None:
         entry.reason = "no_evidence"
-        return read
-    try:
-        answer = answers.read(store.evidence.open(stored))
-    except DataLoss:
-        entry.reason = "evidence_damaged"
-        return read
-    saved = receipt_of(end, dispatch_us=call.dispatch_us, words=words)
-    _verify(read, run, answer, saved, words)
-    return read
+    return found
+
+
+def _read_streams(store: Store, run: KnownRun, batch: Sequence[_Call]) -> None:
+    """Reads the streams of some calls, without a connection to the database."""
+    for one in batch:
+        end = one.read.end
+        if one.stored is None or end is None:
+            continue
+        try:
+            answer = answers.read(store.evidence.open(one.stored))
+        except DataLoss:
+            one.read.entry.reason = "evidence_damaged"
+            continue
+        saved = receipt_of(end, dispatch_us=one.read.call.dispatch_us, words=one.words)
+        _verify(one.read, run, answer, saved, one.words)
 
 
 def _verify(read: _Read, run: KnownRun, answer: Completion, saved: pb.Receipt, words: convert.Words) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Sequence
 from itertools import islice
 
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit import tracing
 from srbench_kit.crashpoints import ARMED, crashpoint
 from srbench_kit.db import GroupWriter
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
@@ -26,6 +28,7 @@ from srbench_accounting.vocabulary import Vocabulary
 
 # Messages of one stream that may wait for their commit; a sender further ahead is held back by flow control.
 MAX_WAITING = 64
+AWAY_PAUSE_S = 1.0
 PLANNER_TRIES = 4
 PLANNER_PAUSE_S = 0.5
 Evidence = Pending | Refusal | None
@@ -33,18 +36,24 @@ _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Commits items through the writer and turns every failure into acknowledgements."""
+    """Commits items through the writer and turns every failure into acknowledgements, but for a database server that is
+    away: facts wait for it, for the sender has nothing better to do than to tell them again."""
 
-    def __init__(self, writer: GroupWriter, ledger: Ledger, vocabulary: Vocabulary, known_calls: KnownCalls) -> None:
-        self._writer = writer
+    def __init__(
+        self, writer: GroupWriter, ledger: Ledger, vocabulary: Vocabulary, known_calls: KnownCalls, *, served: bool
+    ) -> None:
+        """`served`: whether the database is a server's, which comes back; a disk that fails does not."""
+        self._writer, self._served = writer, served
         self._ledger = ledger
         self._vocabulary = vocabulary
         self._known_calls = known_calls
 
     async def commit(self, items: Sequence[Item]) -> list[pb.FactAck]:
         """The acknowledgements of `items`, after their durable commit."""
+        began_ns = time.time_ns()
         try:
-            acks = await self._record(items)
+            while (acks := await self._tried(items)) is None:  # noqa: ASYNC110 - no event comes from a server that is away
+                await asyncio.sleep(AWAY_PAUSE_S)
         except SrBenchError as error:
             return [_refused(item.fact, error.reason, error.message) for item in items]
         except Exception:
@@ -53,10 +62,23 @@ class Recorder:
                 return [ack for item in items for ack in await self.commit([item])]
             _log.exception("a fact could not be recorded")
             return [_refused(items[0].fact, "INTERNAL_ERROR", "internal error; the service's log has the details")]
+        if tracing.ON:
+            _trace(items, acks, began_ns)
         for item, ack in zip(items, acks, strict=True):
             if ack.reason == "ALREADY_DISPATCHED":
                 await self._known_calls.fill(ack, item)
         return acks
+
+    async def _tried(self, items: Sequence[Item]) -> list[pb.FactAck] | None:
+        """The acknowledgements; `None` while the database's server is away. Every fact may be tried again: what was
+        recorded all the same is known again."""
+        try:
+            return await self._record(items)
+        except Unreachable as error:
+            if not self._served:
+                raise
+            _log.warning("%d facts wait for the database: %s", len(items), error.message)
+            return None
 
     async def _record(self, items: Sequence[Item]) -> list[pb.FactAck]:
         _pass("before", items)
@@ -94,6 +116,8 @@ class FactStream:
             await reading
         finally:
             reading.cancel()
+            for task in self._tasks:
+                task.cancel()
 
     async def _read(self, requests: AsyncIterable[pb.RecordFactsRequest]) -> None:
         try:
@@ -175,6 +199,14 @@ class FactStream:
             except SrBenchError as error:
                 return Refusal(error.reason, error.message)
         return Refusal("PLANNER_UNREACHABLE", f"the run {run_id!r} could not be kept")
+
+
+def _trace(items: Sequence[Item], acks: Sequence[pb.FactAck], began_ns: int) -> None:
+    """A span for each fact whose sender traces it: from its coming to its durable commit."""
+    for item, ack in zip(items, acks, strict=True):
+        if item.fact.traceparent:
+            name = f"record {item.fact.WhichOneof('fact')}"
+            tracing.mark(name, item.fact.traceparent, {"reason": ack.reason}, start_ns=began_ns)
 
 
 def _pass(side: str, items: Sequence[Item]) -> None:

@@ -14,8 +14,9 @@ from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit.errors import InvalidInput
 
+from srbench_accounting.rows import Stored
 from srbench_accounting.run_facts import KnownRun, PlanCases
-from srbench_accounting.saved_answers import BATCH, SavedAnswer, check_completed, final_text, read_batch
+from srbench_accounting.saved_answers import BATCH, SavedAnswer, check_completed, place_of, read_batch
 from srbench_accounting.store import Store
 
 VERSION, KIND = "sr-bench-1.0", "offline-regrade"
@@ -33,10 +34,10 @@ class Graders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """A saved answer with its text; `None` where there is nothing to grade."""
+    """A saved answer and where its text lies; `None` where there is nothing to grade."""
 
     saved: SavedAnswer
-    text: str | None
+    stored: Stored | None
 
 
 async def regrade(
@@ -58,9 +59,11 @@ async def regrade(
     after, more = 0, True
     while more:
         batch = await store.reader.run(partial(_read, store, run=run, cases=cases, after=after))
-        asked = [one for one in batch if one.text is not None]
-        grades = iter(await graders.grade([_answer(planner_run, cases, one) for one in asked])) if asked else iter(())
-        made.results.extend(_result(run, cases, one.saved, next(grades) if one.text is not None else None) for one in batch)
+        asked = {place: one.stored for place, one in enumerate(batch) if one.stored is not None}
+        texts = await store.reads.texts(list(asked.values()))
+        answers = [_answer(planner_run, cases, batch[place], text) for place, text in zip(asked, texts, strict=True)]
+        grades = dict(zip(asked, await graders.grade(answers) if answers else (), strict=True))
+        made.results.extend(_result(run, cases, one.saved, grades.get(place)) for place, one in enumerate(batch))
         after, more = after + len(batch), len(batch) == BATCH
     made.grader_version = ", ".join(sorted({one.grader_version for one in made.results if one.grader_version}))
     made.changed_count = sum(one.changed for one in made.results)
@@ -95,15 +98,13 @@ def _read(store: Store, connection: Connection, run: KnownRun, cases: PlanCases,
             )
             raise InvalidInput("SEVERAL_CALLS", sentence)
         # An answer that was cut counts as wrong by that alone, and was never shown to a grader.
-        found.append(_Saved(saved, None if row.output_limit else final_text(store, connection, completed[0])))
+        found.append(_Saved(saved, None if row.output_limit else place_of(store, connection, completed[0])))
     return found
 
 
-def _answer(run: planner_pb.Run, cases: PlanCases, one: _Saved) -> grader_pb.Answer:
+def _answer(run: planner_pb.Run, cases: PlanCases, one: _Saved, text: str) -> grader_pb.Answer:
     index = one.saved.row.case_index
-    return grader_pb.Answer(
-        case_sha256=run.plan.case_sha256, case_index=index, grader=cases.cases[index].grader, text=one.text or ""
-    )
+    return grader_pb.Answer(case_sha256=run.plan.case_sha256, case_index=index, grader=cases.cases[index].grader, text=text)
 
 
 def _result(run: KnownRun, cases: PlanCases, saved: SavedAnswer, grade: grader_pb.Grade | None) -> pb.RegradedResult:

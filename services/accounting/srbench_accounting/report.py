@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from srbench_accounting.claims import Claim
 from srbench_accounting.columns import (
     CallColumns,
     CallEnd,
@@ -19,7 +20,9 @@ from srbench_accounting.columns import (
     OutcomeColumns,
     PlanColumns,
     Role,
+    distinct,
     known_sum,
+    sum_if_known,
 )
 from srbench_accounting.continuity import CellSwitches, cell_switches
 from srbench_accounting.limitations import limitations
@@ -77,6 +80,7 @@ class RunFacts:
         recovery: recovery facts; `None` unless the run is one, or the report is merged.
         child_attempts: later runs that tried cells again.
         plan_limitations: further sentences from the plan.
+        claims: what the plan claims; a comparison judges it.
         merged: whether the figures are those of the run and its recoveries together.
     """
 
@@ -101,6 +105,7 @@ class RunFacts:
     accounting_correction: Json = None
     runner: Json = None
     plan_limitations: Sequence[str] = ()
+    claims: Sequence[Claim] = ()
     merged: bool = False
 
     @property
@@ -173,7 +178,12 @@ def make_report(
         failure=_failure(facts, plan, outcomes),
         summary=summary,
         benchmarks=tuple(rows),
-        limitations=limitations(facts, benchmarks, costs_known=summary.total_spend_picodollars is not None),
+        limitations=limitations(
+            facts,
+            benchmarks,
+            call_costs_known=sum_if_known(calls.cost) is not None,
+            every_cell_asked=len(tables.covered_keys) == len(tables.cell_keys),
+        ),
     )
 
 
@@ -243,7 +253,7 @@ def _sorted(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns, rou
     return _Tables(
         benchmark_names=names,
         cell_keys=np.sort(keys(plan.cell_target, plan.cell_case)),
-        covered_keys=np.unique(subject_cell) // max(case_count, 1),
+        covered_keys=distinct(subject_cell) // max(case_count, 1),
         outcomes=outcomes,
         subject_latency_s=_subject_latency(outcomes, outcome_cell, current, current_cell),
         outcome_keys=outcome_keys[outcome_order],

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from srbench.v1 import plan_pb2, usage_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import report_pb2 as pb
-from srbench.v1 import usage_pb2
 from srbench_kit.values import fill_value, to_value
 
 from srbench_accounting.diagnostics import OutputDiagnostics
 from srbench_accounting.metrics import Metrics
 from srbench_accounting.report import VERSION, ChildAttempt, Failure, Report, RunFacts, TargetProfile
+from srbench_accounting.saying_convert import messages
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -46,10 +48,18 @@ def report(made: Report) -> pb.Report:
         ),
         benchmarks=[metrics(row) for row in made.benchmarks],
         limitations=made.limitations,
+        sayings=messages(_sentences(made)),
         provenance=_provenance(facts),
+        claims=[plan_pb2.Claim(kind=one.kind, margin=one.margin, target_id=one.target_id or None) for one in facts.claims],
     )
     fill_value(message.recovery, facts.recovery)
     return message
+
+
+def _sentences(made: Report) -> Iterator[str]:
+    yield from made.limitations
+    for row in (*made.summary.targets, *made.benchmarks):
+        yield from (row.accuracy_denominator, row.cache_neutral_cost_basis)
 
 
 def metrics(row: Metrics) -> pb.Metrics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -10,6 +11,7 @@ from srbench.v1 import plan_pb2, target_pb2, value_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.values import Json, from_value
 
+from srbench_accounting.claims import Claim
 from srbench_accounting.columns import Labels, PlanColumns
 from srbench_accounting.report import ChildAttempt, RunFacts, TargetProfile
 
@@ -38,7 +40,13 @@ def run_facts(run: planner_pb.Run) -> RunFacts:
         target_profiles=[_profile(target) for target in plan.targets],
         runner=from_value(run.provenance),
         plan_limitations=list(plan.limitations),
+        claims=claims(run),
     )
+
+
+def claims(run: planner_pb.Run) -> tuple[Claim, ...]:
+    """What the plan claims."""
+    return tuple(Claim(kind=one.kind, margin=one.margin, target_id=one.target_id, run_id=run.id) for one in run.plan.claims)
 
 
 def child_attempt(run: planner_pb.Run) -> ChildAttempt:
@@ -49,14 +57,14 @@ def child_attempt(run: planner_pb.Run) -> ChildAttempt:
 
 def plan_columns(plan: plan_pb2.Plan, cases: Sequence[plan_pb2.PlanCase]) -> PlanColumns:
     """The frozen plan, as far as figures depend on it."""
-    cells = [(case.index, target) for case in cases for target in case.target_indexes]
-    table = np.array(cells, dtype=np.int64).reshape(-1, 2)
+    counts = np.array([len(case.target_indexes) for case in cases], dtype=np.int64)
+    targets = chain.from_iterable(case.target_indexes for case in cases)
     return PlanColumns(
         case_ids=[case.case_id for case in cases],
         case_benchmark=Labels.of(case.benchmark for case in cases),
         target_ids=[target.id for target in plan.targets],
-        cell_case=np.ascontiguousarray(table[:, 0]),
-        cell_target=np.ascontiguousarray(table[:, 1]),
+        cell_case=np.repeat(np.array([case.index for case in cases], dtype=np.int64), counts),
+        cell_target=np.fromiter(targets, dtype=np.int64, count=int(counts.sum())),
         weights=dict(plan.benchmark_weights),
     )
 

@@ -30,14 +30,6 @@ def dearest_rates(prices: Mapping[str, Price]) -> DearestRates | None:
     return DearestRates(max(known_prompt), max(known_output))
 
 
-def reserve_picodollars(
-    *, body_bytes: int, messages: int, max_output_tokens: int, prices: Mapping[str, Price], inference_calls: int = 1
-) -> int | None:
-    """The worst-case cost of one request at `prices`, in picodollars; `None` when a price is missing. See `reserve_at`."""
-    rates = dearest_rates(prices)
-    return rates and reserve_at(rates, body_bytes, messages, max_output_tokens, inference_calls)
-
-
 def reserve_at(
     rates: DearestRates, body_bytes: int, messages: int, max_output_tokens: int, inference_calls: int = 1
 ) -> int:

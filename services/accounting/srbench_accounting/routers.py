@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from srbench_kit.saying import Saying
 
 from srbench_accounting.columns import Floats, Ints, Labels
 
 PERMUTATIONS = 499
 SEED = 20260918
-NOT_CHEAP_ENOUGH = "every single model costs more than the router"
-ROUTER_COST_UNKNOWN = "the router's cost is unknown"
-NO_POOL_COST = "no single model's cost is known"
+NOT_CHEAP_ENOUGH = Saying("MIX_TOO_DEAR", "every single model costs more than the router")
+ROUTER_COST_UNKNOWN = Saying("MIX_ROUTER_COST_UNKNOWN", "the router's cost is unknown")
+NO_POOL_COST = Saying("MIX_NO_POOL_COST", "no single model's cost is known")
 NOTES = (
-    "a model behind the router is taken to answer as it did by itself",
-    "costs are those of the subjects' calls; a single model of unknown cost is in no mix",
+    Saying("NULL_MODEL_ALONE", "a model behind the router is taken to answer as it did by itself"),
+    Saying("NULL_COSTS", "costs are those of the subjects' calls; a single model of unknown cost is in no mix"),
 )
 
 
@@ -149,17 +150,18 @@ def static_mix(always: Sequence[Policy], spend: int | None) -> tuple[Policy | No
 
 
 def split_test(pool: Pool, choice: Ints, permutations: int = PERMUTATIONS, seed: int = SEED) -> SplitTest | None:
-    """Whether the choices fit the cases better than the same choices dealt out at random; `None` without known choices.
+    """Whether the choices fit the cases better than the same choices dealt out at random; `None` when no known one weighs.
 
     One-sided permutation test of the weighted quality of the chosen models' saved answers: `p = (1 + #{random ≥
     observed}) / (1 + permutations)`, which is valid for any number of permutations. Source: Phipson and Smyth, Stat.
     Appl. Genet. Mol. Biol. 9 (2010) 39.
     """
     known = np.flatnonzero(choice >= 0)
-    if not len(known):
+    known_weight = pool.weight[known].sum()
+    if not known_weight:
         return None
     made, right = choice[known], pool.right[:, known]
-    weight = pool.weight[known] / pool.weight[known].sum()
+    weight = pool.weight[known] / known_weight
     counts = np.bincount(made, minlength=len(pool.names))
     observed = _quality(right[made, np.arange(len(known))], weight)
     # A deal puts the cases in random order and gives the first model the first of them, as many as it chose, and so on.
@@ -186,13 +188,16 @@ def _deals(cases: int, permutations: int, seed: int) -> Ints:
 
 
 def oracle(pool: Pool) -> Policy:
-    """The cheapest right answer of every case; the cheapest answer where none is right."""
-    cost = np.where(np.isnan(pool.cost), np.inf, pool.cost)
+    """The cheapest right answer of every case; the cheapest answer where none is right.
+
+    Its cost is unknown when an answer of unknown cost might be the cheapest: when no other one was free.
+    """
     any_right: NDArray[np.bool_] = np.asarray(pool.right.any(axis=0))
-    among = np.where((pool.right == 1) | ~any_right, cost, np.inf)
-    cheapest = among.min(axis=0)
-    known = bool(np.isfinite(cheapest).all())
-    return Policy(name="oracle", quality=_quality(any_right, pool.weight), cost=int(cheapest.sum()) if known else None)
+    among = (pool.right == 1) | ~any_right
+    cheapest = np.where(among & ~np.isnan(pool.cost), pool.cost, np.inf).min(axis=0)
+    open_cases = (among & np.isnan(pool.cost)).any(axis=0) & (cheapest > 0)
+    cost = None if open_cases.any() else _sum(cheapest)
+    return Policy(name="oracle", quality=_quality(any_right, pool.weight), cost=cost)
 
 
 def regret(pool: Pool, routed: Routed) -> tuple[RegretParts, tuple[RegretParts, ...]]:
@@ -236,5 +241,5 @@ def _mixed(parts: Sequence[tuple[Policy, float]]) -> Policy:
 
 
 def _sum(costs: Floats) -> int | None:
-    total = costs.sum()
-    return None if np.isnan(total) else int(total)
+    """The exact sum of whole picodollars; `None` when one is unknown."""
+    return None if np.isnan(costs).any() else int(costs.astype(np.int64).sum())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from srbench_accounting.columns import UNKNOWN, CallColumns, CallEnd, CellEnd, Ints, Labels, OutcomeColumns, Role
+from srbench_accounting.routing import RoutingColumns
 
 OUTCOMES = ("right", "wrong", "ungraded", "failed", "cancelled", "sent_unknown", "pending")
 _ENDS = {CellEnd.FAILED: "failed", CellEnd.CANCELLED: "cancelled", CellEnd.INTERRUPTED: "sent_unknown"}
@@ -42,17 +43,22 @@ class FlowRow:
     unknown_cost_count: int
 
 
-def routing_flow(cells: PlannedCells, outcomes: OutcomeColumns, calls: CallColumns) -> list[FlowRow]:
+def routing_flow(
+    cells: PlannedCells, outcomes: OutcomeColumns, calls: CallColumns, routings: RoutingColumns | None = None
+) -> list[FlowRow]:
     """The counts, which add up to the planned cells, ordered by target and then by name.
 
-    A cell's decision and model are those of its last subject call that was accepted, or may have been.
+    A cell's decision and model are those of its last subject call that was accepted, or may have been; in a preview, which
+    makes no calls, those of its routing.
     """
     accepted = calls.where((calls.role == Role.SUBJECT) & (calls.end != CallEnd.NOT_ACCEPTED))
     width = _width(cells, outcomes, accepted)
-    ended, last = (_last_rows(table.case * width + table.target) for table in (outcomes, accepted))
+    routed: CallColumns | RoutingColumns = accepted if routings is None else routings
+    ended, last = (_last_rows(table.case * width + table.target) for table in (outcomes, routed))
     keys = cells.case * width + cells.target
     outcome = _at(_outcome_codes(outcomes), ended, keys, missing=OUTCOMES.index("pending"))
-    model, decision = accepted.observed_model(), accepted.decision
+    model = accepted.observed_model() if routings is None else routings.model
+    decision = routed.decision
     ways = np.stack(
         [
             cells.target,

@@ -9,6 +9,7 @@ from srbench.v1 import plan_pb2
 from srbench.v1 import routing_flow_pb2 as pb
 
 from srbench_accounting.columns import CallColumns, Labels, OutcomeColumns
+from srbench_accounting.routing import RoutingColumns
 from srbench_accounting.routing_flow import FlowRow, PlannedCells, routing_flow
 
 
@@ -19,10 +20,11 @@ def message(
     target: int | None,
     outcomes: OutcomeColumns,
     calls: CallColumns,
+    routings: RoutingColumns | None = None,
 ) -> pb.RoutingFlow:
-    """The flow of one target, or of all."""
+    """The flow of one target, or of all; of a preview by its `routings`."""
     cells = planned_cells(cases, target)
-    rows = routing_flow(cells, outcomes, calls) if len(cells.case) else []
+    rows = routing_flow(cells, outcomes, calls, routings) if len(cells.case) else []
     return pb.RoutingFlow(run_id=run_id, cell_count=len(cells.case), rows=[_row(row, target_ids) for row in rows])
 
 

@@ -12,7 +12,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench_accounting import schema
 from srbench_accounting.derived import Derived
 from srbench_accounting.packing import pack, unpack
-from srbench_accounting.vocabulary import clip
+from srbench_accounting.words import clip
 
 RECEIPT_COLUMNS = tuple(column.name for column in schema.receipts.c if column.name != "call_id")
 OUTCOME_COLUMNS = tuple(column.name for column in schema.outcomes.c if column.name != "outcome_id")

@@ -77,12 +77,14 @@ def _identity(target: target_pb2.Target, sampling: dict[str, Json]) -> dict[str,
 
 
 def _prices(targets: Iterable[target_pb2.Target]) -> dict[str, Json]:
-    """Price by model; the different prices of one model, where targets do not agree, side by side."""
-    found: dict[str, dict[str, Json]] = {}
+    """Price by model; the different prices of one model, where targets do not agree, as a list in a fixed order."""
+    found: dict[str, list[dict[str, Json]]] = {}
     for target in targets:
         for model, price in target.prices.items():
-            found.setdefault(model, {})[repr(sorted(_price(price).items()))] = _price(price)
-    return {model: next(iter(each.values())) if len(each) == 1 else each for model, each in found.items()}
+            own = found.setdefault(model, [])
+            if _price(price) not in own:
+                own.append(_price(price))
+    return {model: each[0] if len(each) == 1 else [*sorted(each, key=str)] for model, each in found.items()}
 
 
 def _price(price: usage_pb2.Price) -> dict[str, Json]:

@@ -23,7 +23,7 @@ from srbench_kit.errors import NotFound
 
 from srbench_accounting import schema
 from srbench_accounting.derived import Deriving, TargetDeriving
-from srbench_accounting.statements import Statement
+from srbench_accounting.statements import Statement, insert_once
 
 MAX_RUNS = 256
 MAX_PLANS = 16
@@ -76,6 +76,11 @@ class PlanCases:
     def index_by_id(self) -> dict[str, int]:
         """Position by case id."""
         return {case.case_id: case.index for case in self.cases}
+
+    @cached_property
+    def lower_ids(self) -> list[str]:
+        """Case ids in lower case, as searches compare them."""
+        return [case.case_id.lower() for case in self.cases]
 
     @cached_property
     def indexes_by_benchmark(self) -> dict[str, list[int]]:
@@ -177,7 +182,7 @@ class RunRegistry:
             "max_cost": context.limits.max_cost_picodollars if enforced else None,
             "max_calls_per_case": min(context.limits.max_calls_per_case, 2**31 - 1),
         }
-        connection.execute(sa.insert(schema.runs), row)
+        connection.execute(insert_once(schema.runs, connection.dialect), row)
         inserted = self._row(connection, run_id)
         assert inserted is not None
         return inserted

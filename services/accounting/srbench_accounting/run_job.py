@@ -115,12 +115,13 @@ class RunJob:
         return None
 
     def fence(self, fence: pb.CellFence, *, keep_open: bool) -> pb.CellFacts:
-        """Raises the lowest valid token of a cell. An open call becomes `sent_unknown`, its cell `interrupted`."""
+        """Raises the lowest valid token of a cell. An open call becomes `sent_unknown`, its cell `interrupted`; an
+        unresumable cell is interrupted by any call that it made."""
         cell = self._cells[fence.cell]
         if fence.token > cell.fence:
             cell.fence = self._fences[fence.cell] = fence.token
         known = pb.CellFacts(cell=fence.cell, dispatched=cell.dispatched, open=cell.open)
-        if cell.open and not keep_open:
+        if not keep_open and (cell.open or (fence.unresumable and cell.dispatched)):
             self._interrupt(fence, cell)
         ended = self._outcomes.get(fence.cell)
         if ended is not None:
@@ -301,6 +302,8 @@ class RunJob:
 
     def _interrupt(self, fence: pb.CellFence, cell: CellView) -> None:
         message = "the executor was lost while the call was open"
+        if not cell.open:
+            message = "the executor was lost between two calls of a harness, whose attempt cannot be resumed"
         receipt = pb.Receipt(status=pb.CALL_STATUS_SENT_UNKNOWN, reason=EXECUTOR_LOST, message=message)
         for call in cell.calls.values():
             if call.status == _SENT:
@@ -320,7 +323,7 @@ class RunJob:
 
 def derive(target: TargetDeriving, receipt: pb.Receipt) -> Derived:
     """Tokens and money of a call. What was provably not accepted cost nothing; for everything else, what was not reported
-    is unknown: an HTTP 4xx without a usage object may have been charged, and no ruling says that it was not."""
+    is unknown: an HTTP 4xx without a usage object may have been charged, and nothing says that it was not."""
     if receipt.status == _NOT_ACCEPTED:
         return Derived(cost=0)
     return target.price(receipt)

@@ -10,10 +10,9 @@ from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import value_pb2
 from srbench_kit.errors import Conflict, InvalidInput
 
-from srbench_accounting import answers
-from srbench_accounting.listing import Filter, Start
+from srbench_accounting.listing import Start
 from srbench_accounting.packing import unpack
-from srbench_accounting.rows import OutcomeRow, ReceiptRow
+from srbench_accounting.rows import OutcomeRow, ReceiptRow, Stored
 from srbench_accounting.run_facts import KnownRun
 from srbench_accounting.store import Store
 
@@ -49,13 +48,12 @@ def check_completed(run: planner_pb.Run, what: str) -> None:
 
 def read_batch(store: Store, connection: Connection, run: KnownRun, after: int, size: int = BATCH) -> list[SavedAnswer]:
     """The saved answers after place `after` in the order of recording; fewer than `size` at the end."""
-    page = store.lists.outcome_page(connection, run.run_no, Filter(), Start(after), size)
+    page = store.lists.outcome_page(connection, run.run_no, Start(after), size)
     rows = [row for _, row in store.lists.outcomes(connection, page.ids)]
     ends = store.lists.subject_receipts(connection, run.run_no, [row.cell for row in rows])
     return [SavedAnswer(row, tuple(ends.get(row.cell, ()))) for row in rows]
 
 
-def final_text(store: Store, connection: Connection, end: ReceiptRow | None) -> str | None:
-    """The final text of a call, read from its evidence; `None` when there is none. Raises: `DataLoss`."""
-    stored = None if end is None else store.known_calls.stored(connection, end)
-    return None if stored is None else answers.read(store.evidence.open(stored)).text
+def place_of(store: Store, connection: Connection, end: ReceiptRow | None) -> Stored | None:
+    """Where the answer of a call lies; `None` when there is none."""
+    return None if end is None else store.known_calls.stored(connection, end)

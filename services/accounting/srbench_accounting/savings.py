@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from srbench_kit.saying import Saying
+
 from srbench_accounting.metrics import Metrics
 
-BASELINE_TIE_UNKNOWN = "the total spend of a strongest single model is unknown, so no cost can be compared with it"
-BASELINE_UNPRICED = "the baseline run enforced no prices"
-CANDIDATE_UNPRICED = "the candidate run enforced no prices"
-BASELINE_UNKNOWN = "the baseline's cost is unknown"
-CANDIDATE_UNKNOWN = "the candidate's cost is unknown"
-BASELINE_ZERO = "the baseline cost nothing, so a percentage of it means nothing"
+BASELINE_TIE_UNKNOWN = Saying(
+    "COST_UNKNOWN_TIE", "the total spend of a strongest single model is unknown, so no cost can be compared with it"
+)
+BASELINE_UNPRICED = Saying("UNPRICED_BASELINE", "the baseline run enforced no prices")
+CANDIDATE_UNPRICED = Saying("UNPRICED_CANDIDATE", "the candidate run enforced no prices")
+BASELINE_UNKNOWN = Saying("COST_UNKNOWN_BASELINE", "the baseline's cost is unknown")
+CANDIDATE_UNKNOWN = Saying("COST_UNKNOWN_CANDIDATE", "the candidate's cost is unknown")
+BASELINE_ZERO = Saying("COST_ZERO_BASELINE", "the baseline cost nothing, so a percentage of it means nothing")
 
 
 def saving_percent(baseline: int | None, candidate: int | None) -> float | None:

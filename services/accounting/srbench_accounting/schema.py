@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0004"
+HEAD = "0006"
 metadata = sa.MetaData()
 
 # A call's or outcome's id is `run_no << SEQUENCE_BITS | sequence`; the sequence counts from 1 without a gap in its run.
@@ -240,6 +240,30 @@ corrected_calls = sa.Table(
     sa.Column("inference_call_count", sa.BigInteger),
     sa.Column("cache_read_reported", sa.SmallInteger),
     sa.Index("corrected_calls_by_call", "call_id"),
+)
+
+# What people said of samples of judged answers. Appended, never changed; the newest of a run is in force.
+audits = sa.Table(
+    "audits",
+    metadata,
+    sa.Column("audit_no", _BIG, primary_key=True),
+    sa.Column("audit_id", sa.String(64), nullable=False, unique=True),
+    sa.Column("run_no", sa.Integer, nullable=False),
+    sa.Column("create_us", sa.BigInteger, nullable=False),
+    # The `ImportAuditRequest`, serialized and compressed.
+    sa.Column("artifact", sa.LargeBinary, nullable=False),
+    sa.Index("audits_by_run", "run_no", "audit_no"),
+)
+
+# The last report of each executor, where several processes share the database; written once a second, and no fact.
+activity = sa.Table(
+    "activity",
+    metadata,
+    sa.Column("executor_id", sa.String(256), primary_key=True),
+    # The `ActivityReport`, serialized and compressed.
+    sa.Column("report", sa.LargeBinary, nullable=False),
+    # Seconds since 1970, by the database's clock.
+    sa.Column("told_s", sa.Float(53), nullable=False),
 )
 
 # What operators said of calls whose cost is unknown; the newest of a call is in force. `data` is a `CallSettlement`.

@@ -26,6 +26,7 @@ from srbench_accounting.store import Store
 if TYPE_CHECKING:
     from srbench_accounting.comparing_servicer import ComparingServicer
     from srbench_accounting.figures import Sides
+    from srbench_accounting.judging_servicer import JudgingServicer
     from srbench_accounting.retrospect_servicer import RetrospectServicer
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -62,6 +63,8 @@ class Accounting(rpc.AccountingServiceServicer):
     ExportRun = _answers_of("retrospect", "ExportRun")
     ReconcileUsage = _answer_of("retrospect", "ReconcileUsage")
     ListCorrections = _answer_of("retrospect", "ListCorrections")
+    GetJudging = _answer_of("judging", "GetJudging")
+    ImportAudit = _answer_of("judging", "ImportAudit")
 
     def __init__(self, store: Store, planner: PlannerClient, graders: GraderClient) -> None:
         self._store = store
@@ -88,6 +91,13 @@ class Accounting(rpc.AccountingServiceServicer):
         from srbench_accounting import retrospect_servicer
 
         return retrospect_servicer.RetrospectServicer(self._store, self._planner, self._graders, self.sides)
+
+    @cached_property
+    def judging(self) -> JudgingServicer:
+        """Looks at how well judges judge."""
+        from srbench_accounting import judging_servicer
+
+        return judging_servicer.JudgingServicer(self._store)
 
     async def RecordFacts(self, request_iterator: Any, context: Context) -> AsyncIterator[pb.RecordFactsResponse]:
         require_role(context, "executor")
@@ -160,15 +170,11 @@ class Accounting(rpc.AccountingServiceServicer):
 
     async def GetCall(self, request: pb.GetCallRequest, context: Context) -> pb.Call:
         run, cases = await self._run_with_cases(request.run_id)
-        return await self._store.reader.run(
-            lambda connection: views.whole_call(self._store, connection, run, cases, request.call_id)
-        )
+        return await views.whole_call(self._store, run, cases, request.call_id)
 
     async def ReadEvidence(self, request: pb.ReadEvidenceRequest, context: Context) -> AsyncIterator[pb.EvidenceChunk]:
         run = await self._store.registry.run(request.run_id)
-        key, data = await self._store.reader.run(
-            lambda connection: views.evidence_of(self._store, connection, run, request.call_id)
-        )
+        key, data = await views.evidence_of(self._store, run, request.call_id)
         for chunk in evidence.chunks(key, data):
             yield chunk
 
@@ -199,7 +205,7 @@ def _start(request: pb.ListOutcomesRequest | pb.ListCallsRequest, *asked: object
     """Where the page begins, and its size."""
     after = pages.decode(request.page_token, *asked)
     if not isinstance(after, int | None) or (after or 0) < 0:
-        raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
+        raise InvalidInput("BAD_PAGE_TOKEN", "the page token is not one that this service gave out")
     if request.offset < 0 or (request.offset and request.page_token):
         raise InvalidInput(
             "BAD_OFFSET", f"offset is {request.offset}; expected 0 or more, and no page_token", field="offset"

@@ -69,3 +69,31 @@ def fill(settlement: pb.CallSettlement, derived: Derived) -> None:
     ):
         if value is not None:
             setattr(settlement, name, value)
+
+
+def known_values(settlement: pb.CallSettlement) -> dict[str, int]:
+    """What a settlement knows of tokens and money, by column."""
+    usage = settlement.usage
+    # The stubs know field names only one by one.
+    values: dict[str, int] = {field.name: count for field, count in usage.ListFields()}
+    if len(values) == len(BUCKETS):
+        values["prompt_tokens"] = usage.input_tokens + usage.cached_input_tokens + usage.cache_write_tokens
+    for name, field in (
+        ("prompt_tokens", "prompt_tokens"),
+        ("cost", "cost_picodollars"),
+        ("cache_neutral_cost", "cache_neutral_cost_picodollars"),
+        ("inference_calls", "inference_call_count"),
+    ):
+        if settlement.HasField(field):  # type: ignore[arg-type]
+            values[name] = getattr(settlement, field)
+    return values
+
+
+def applies(settlement: pb.CallSettlement | None, status: int, cost: int | None) -> bool:
+    """Whether a settlement says what counts: not once a receipt knows the cost, nor while the call goes on."""
+    return settlement is not None and cost is None and status != pb.CALL_STATUS_SENT
+
+
+def undone(settlement: pb.CallSettlement, status: int) -> bool:
+    """Whether the call counts as one that did not happen."""
+    return settlement.verdict == pb.SETTLEMENT_VERDICT_DID_NOT_HAPPEN and status == pb.CALL_STATUS_SENT_UNKNOWN

@@ -9,7 +9,7 @@ from typing import Any
 from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_accounting.columns import UNKNOWN, CallColumns, CallEnd, Ints
-from srbench_accounting.settled import BUCKETS
+from srbench_accounting.settled import BUCKETS, known_values, undone
 
 
 class _Columns:
@@ -24,7 +24,7 @@ class _Columns:
         """Writes one settlement into its row."""
         copies = self._copies
         unknown_end = copies["end"][row] == CallEnd.SENT_UNKNOWN
-        if settlement.verdict == pb.SETTLEMENT_VERDICT_DID_NOT_HAPPEN and unknown_end:
+        if undone(settlement, int(copies["end"][row])):
             copies["end"][row], copies["cost"][row] = CallEnd.NOT_ACCEPTED, 0
         if settlement.verdict != pb.SETTLEMENT_VERDICT_HAPPENED:
             return
@@ -52,24 +52,6 @@ def settle_columns(calls: CallColumns, in_force: Mapping[int, pb.CallSettlement]
     for row, settlement in used.items():
         columns.settle(row, settlement)
     return columns.on(calls)
-
-
-def known_values(settlement: pb.CallSettlement) -> dict[str, int]:
-    """What a settlement knows of tokens and money, by column."""
-    usage = settlement.usage
-    # The stubs know field names only one by one.
-    values: dict[str, int] = {field.name: count for field, count in usage.ListFields()}
-    if len(values) == len(BUCKETS):
-        values["prompt_tokens"] = usage.input_tokens + usage.cached_input_tokens + usage.cache_write_tokens
-    for name, field in (
-        ("prompt_tokens", "prompt_tokens"),
-        ("cost", "cost_picodollars"),
-        ("cache_neutral_cost", "cache_neutral_cost_picodollars"),
-        ("inference_calls", "inference_call_count"),
-    ):
-        if settlement.HasField(field):  # type: ignore[arg-type]
-            values[name] = getattr(settlement, field)
-    return values
 
 
 def in_force_by_row(settlements: Mapping[int, list[pb.CallSettlement]]) -> dict[int, pb.CallSettlement]:

@@ -80,7 +80,6 @@ class Settlement:
         cache_neutral_picodollars: the cost with every prompt token at the fresh price; `None` when unknown.
         model_usage: a router's calls; empty for a single model and without a receipt.
         inference_call_count: model calls behind the request; `None` when unknown.
-        priced_model: the model whose price was used; empty when several were, or none.
     """
 
     usage: Usage
@@ -90,7 +89,6 @@ class Settlement:
     cache_neutral_picodollars: int | None
     model_usage: tuple[ModelShare, ...] = ()
     inference_call_count: int | None = None
-    priced_model: str = ""
 
 
 def settle(returned: Returned, meter: Meter) -> Settlement:
@@ -120,14 +118,14 @@ def _settle_stream(returned: Returned, meter: Meter, model: str, call_count: int
         output_seen=returned.output_seen,
     )
     price, price_flags = _price(meter.price_list, model)
+    cost, neutral = _money(reading, price)
     return Settlement(
         usage=reading.usage,
-        cost=cost_of(reading.usage, price),
+        cost=cost,
         flags=_joined(reading.flags, price_flags),
         cache_read_reported=reading.cache_read_reported,
-        cache_neutral_picodollars=cache_neutral_cost(reading.usage, price),
+        cache_neutral_picodollars=neutral,
         inference_call_count=call_count,
-        priced_model="" if price is NO_PRICE else model,
     )
 
 
@@ -164,12 +162,19 @@ def _shares(calls: Sequence[ReceiptCall], prices: PriceList) -> tuple[tuple[Mode
     flags: tuple[str, ...] = ()
     for call in calls:
         price, price_flags = _price(prices, call.model)
-        usage = call.reading.usage
-        shares.append(ModelShare(call.model, usage, cost_of(usage, price)))
-        fresh = cache_neutral_cost(usage, price)
+        cost, fresh = _money(call.reading, price)
+        shares.append(ModelShare(call.model, call.reading.usage, cost))
         neutral = None if neutral is None or fresh is None else neutral + fresh
         flags = _joined(flags, call.reading.flags, price_flags)
     return tuple(shares), flags, neutral
+
+
+def _money(reading: Reading, price: Price) -> tuple[Cost, int | None]:
+    """What the tokens cost, and would have without a cache; a lower bound and unknown where more than tokens is charged."""
+    cost = cost_of(reading.usage, price)
+    if reading.charged_beside:
+        return Cost(cost.lower, None), None
+    return cost, cache_neutral_cost(reading.usage, price)
 
 
 def _count_of_partial(receipt: RouterReceipt, stated: int | None) -> int | None:

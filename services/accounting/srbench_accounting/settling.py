@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import ledger_service_pb2 as ledger_pb
+from srbench_kit.documents import received
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
-from srbench_kit.values import from_value
 
 from srbench_accounting import convert
 from srbench_accounting.budget import Money
@@ -79,7 +79,7 @@ def check(request: ledger_pb.SettleCallRequest) -> None:
         expected = "expected happened, did-not-happen or still-unknown"
         raise InvalidInput("BAD_FIELD", f"verdict is {request.verdict}; {expected}", field="verdict")
     for name in ("usage", "router_receipt"):
-        given = from_value(getattr(request, name))
+        given = received(getattr(request, name), name)
         if given is None:
             continue
         if not happened:

@@ -3,13 +3,31 @@ building SQL, nor for result objects around each row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 
 Row: TypeAlias = tuple[Any, ...]
+
+
+def insert_once(table: sa.Table, dialect: Dialect) -> Any:
+    """An insert that leaves a row as it is that another process made meanwhile."""
+    # Each is loaded with its own database alone.
+    dialects = import_module(f"sqlalchemy.dialects.{dialect.name}")
+    return dialects.insert(table).on_conflict_do_nothing()
+
+
+def upsert(table: sa.Table, dialect: Dialect, more: Mapping[str, sa.ColumnElement[Any]]) -> Any:
+    """An insert that replaces the row of the same key; `more` gives the values that are not bound."""
+    dialects = import_module(f"sqlalchemy.dialects.{dialect.name}")
+    bound: dict[str, Any] = {column.name: sa.bindparam(column.name) for column in table.columns if column.name not in more}
+    insert = dialects.insert(table).values(**bound, **more)
+    keys = [column.name for column in table.primary_key.columns]
+    changed = {column.name: insert.excluded[column.name] for column in table.columns if column.name not in keys}
+    return insert.on_conflict_do_update(index_elements=keys, set_=changed)
 
 
 class Statement:
@@ -41,18 +59,33 @@ class Statement:
             many = rows if self._names is None else [self._parameters(row) for row in rows]
             self._execute(connection, "executemany", many)
 
-    def _execute(self, connection: Connection, method: str, parameters: Any) -> Any:
+    def array(self, connection: Connection, names: Sequence[str], *values: object) -> bytes | None:
+        """The columns `names` of all rows as one array of two dimensions, rows first, in PostgreSQL's binary form; `None`
+        for no rows."""
+        text = f"SELECT array_agg(ARRAY[{', '.join(f'selected.{name}' for name in names)}]) FROM ({self._text}) selected"
+        cursor = self._cursor(connection, binary=True)
+        self._guarded(lambda: cursor.execute(text, self._parameters(values)))
+        found: bytes | None = cursor.pgresult.get_value(0, 0)
+        return found
+
+    def _cursor(self, connection: Connection, **options: bool) -> Any:
         if not connection.in_transaction():
             connection.begin()
-        cursor = connection.connection.cursor()
+        return connection.connection.cursor(**options)
+
+    def _execute(self, connection: Connection, method: str, parameters: Any) -> Any:
+        cursor = self._cursor(connection)
+        self._guarded(lambda: getattr(cursor, method)(self._text, parameters))
+        return cursor
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
         try:
-            getattr(cursor, method)(self._text, parameters)
+            return work()
         except Exception as error:
             base = self._dialect.loaded_dbapi.Error
             if not isinstance(error, base):
                 raise
             raise sa.exc.DBAPIError.instance(self._text, None, error, base, dialect=self._dialect) from error
-        return cursor
 
     def _parameters(self, values: Sequence[object]) -> Any:
         return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))

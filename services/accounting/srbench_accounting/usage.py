@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from srbench_accounting.dialects import Dialect, Layout, Shape, shape_of
-from srbench_accounting.usage_fields import Count, Counts, read_counts
+from srbench_accounting.usage_fields import COUNTED_NAMES, Count, Counts, charged_beside, read_counts
 
 if TYPE_CHECKING:
     from srbench_kit.values import Json
@@ -47,11 +47,14 @@ class Reading:
         flags: why a bucket is unknown, as stable words in alphabetical order; empty when nothing was wrong.
         cache_read_reported: whether the endpoint itself gave a believable count of cached input; `None` when there
             was no usage object.
+        charged_beside: whether it counts what no price of tokens covers, such as searches: then the buckets' cost is only
+            a lower bound.
     """
 
     usage: Usage
     flags: tuple[str, ...] = ()
     cache_read_reported: bool | None = None
+    charged_beside: bool = False
 
 
 def read_usage(
@@ -63,7 +66,7 @@ def read_usage(
     prompt_sent: bool = True,
     output_seen: bool = False,
 ) -> Reading:
-    """The buckets of a usage object, by the rulings R1 to R8.
+    """The buckets of a usage object; `docs/compatibility.md` tells the rules and how they differ from sr-bench 1.0.
 
     Args:
         raw: the object as it came, merged over the stream; anything but an object is no usage.
@@ -90,8 +93,13 @@ def read_usage(
     if not final:
         flags.append("usage_not_final")
         usage = replace(usage, output_tokens=None, output_tokens_at_least=usage.output_tokens or 0)
+    if COUNTED_NAMES.isdisjoint(raw):
+        flags.append("unknown_usage_names")
+    beside = charged_beside(raw)
+    if beside:
+        flags.append("charged_beside_tokens")
     reported = counts.cached.value is not None and usage.cached_input_tokens is not None
-    return Reading(usage=usage, flags=tuple(sorted(set(flags))), cache_read_reported=reported)
+    return Reading(usage=usage, flags=tuple(sorted(set(flags))), cache_read_reported=reported, charged_beside=beside)
 
 
 def _prompt_side(counts: Counts, shape: Shape, *, silent_cache: bool, prompt_sent: bool) -> tuple[Usage, list[str]]:
@@ -185,7 +193,7 @@ def _stated_prompt(usage: Usage, shape: Shape) -> int | None:
 
 
 def _output(counts: Counts, prompt: int | None, dialect: Dialect, *, output_seen: bool) -> tuple[int | None, list[str]]:
-    """Generated tokens. Reasoning lies within them, unless the total proves that it lies beside them (R7)."""
+    """Generated tokens. Reasoning lies within them, unless the total proves that it lies beside them."""
     # A total or a reasoning count that is not believed proves nothing; it leaves its flag and no more.
     output, reasoning, total = counts.output.value, counts.reasoning.value or 0, counts.total.value
     if output is None:

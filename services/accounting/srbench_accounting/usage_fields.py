@@ -19,6 +19,9 @@ _DETAILS = (
     "cache_creation",
 )
 
+# LiteLLM's place for cache writes by lifetime.
+_CREATION = "cache_creation_token_details"
+
 # Every name under which a number is known to come. A number that comes twice under two names is one number.
 _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "prompt": (("prompt_tokens",),),
@@ -41,8 +44,14 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("cache_creation_input_tokens",),
         ("cache_write_tokens",),
     ),
-    "written_5m": (("cache_creation", "ephemeral_5m_input_tokens"),),
-    "written_1h": (("cache_creation", "ephemeral_1h_input_tokens"),),
+    "written_5m": (
+        ("cache_creation", "ephemeral_5m_input_tokens"),
+        ("prompt_tokens_details", _CREATION, "ephemeral_5m_input_tokens"),
+    ),
+    "written_1h": (
+        ("cache_creation", "ephemeral_1h_input_tokens"),
+        ("prompt_tokens_details", _CREATION, "ephemeral_1h_input_tokens"),
+    ),
     "miss": (("prompt_cache_miss_tokens",),),
     "output": (("completion_tokens",), ("output_tokens",)),
     "reasoning": (
@@ -52,13 +61,21 @@ _NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "total": (("total_tokens",),),
 }
+# What is charged beside tokens, or at prices of its own: searches (Anthropic, Perplexity, xAI) and sound.
+_CHARGED_BESIDE: dict[str, tuple[str, ...]] = {
+    "server_tool_use": ("web_search_requests",),
+    "num_search_queries": (),
+    "num_sources_used": (),
+    "citation_tokens": (),
+    **{name: ("audio_tokens",) for name in _DETAILS[:4]},
+}
 # Every name at the top of a usage object that is looked at; all others may stand there and say what they like.
-COUNTED_NAMES = frozenset(path[0] for paths in _NAMES.values() for path in paths) | frozenset(_DETAILS)
+COUNTED_NAMES = frozenset(path[0] for paths in _NAMES.values() for path in paths) | frozenset(_DETAILS) | {*_CHARGED_BESIDE}
 # By name at the top, then by the name inside it, `""` for the top itself: the fact that stands there.
 _PLACES: dict[str, dict[str, str]] = {}
 for _fact, _paths in _NAMES.items():
     for _path in _paths:
-        _PLACES.setdefault(_path[0], {})[_path[1] if len(_path) > 1 else ""] = _fact
+        _PLACES.setdefault(_path[0], {})[".".join(_path[1:])] = _fact
 _DETAILED = {name: frozenset(fact for inner, fact in _PLACES[name].items() if inner) for name in _DETAILS}
 
 
@@ -130,12 +147,33 @@ def _given(raw: Mapping[str, Json]) -> tuple[dict[str, list[Json]], set[str], se
         elif not isinstance(value, dict):
             hidden |= _DETAILED[name]
         else:
-            for inner, part in value.items():
+            for inner, part in _parts(value):
                 fact = places.get(inner)
                 if fact is not None and inner and part is not None:
                     named.add(f"{name}.{inner}")
                     given.setdefault(fact, []).append(part)
     return given, named, hidden
+
+
+def _parts(details: Mapping[str, Json]) -> list[tuple[str, Json]]:
+    """The members of an object of details, those of the one object inside it by dotted names."""
+    parts = list(details.items())
+    inner = details.get(_CREATION)
+    return (
+        parts if not isinstance(inner, dict) else [*parts, *((f"{_CREATION}.{name}", part) for name, part in inner.items())]
+    )
+
+
+def charged_beside(raw: Mapping[str, Json]) -> bool:
+    """Whether a usage object counts anything that the prices of tokens do not cover."""
+    for name, inners in _CHARGED_BESIDE.items():
+        held = raw.get(name)
+        if not held:
+            continue
+        counts = [held.get(inner) for inner in inners] if isinstance(held, dict) else [] if inners else [held]
+        if any(isinstance(count, int | float) and count > 0 for count in counts):
+            return True
+    return False
 
 
 _ABSENT, _HIDDEN = Count(), Count(None, True)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 from srbench_kit.bundles import Opened, open_bundle
-from srbench_kit.errors import EXIT_CODES, InvalidInput, NotFound, SrBenchError
+from srbench_kit.errors import EXIT_CODES, InvalidInput, SrBenchError
+from srbench_kit.given_files import open_given, read_given
 from srbench_kit.values import Json
 
 from srbench_accounting.verification import Verification
@@ -21,17 +22,16 @@ EXIT_DAMAGED = EXIT_CODES["data_loss"]
 
 
 def verify(path: Path, public_key: Path | None) -> dict[str, Json]:
-    """What is found in the bundle. Raises: `NotFound` (`NO_SUCH_FILE`), `InvalidInput`."""
-    key = None if public_key is None else _read(public_key)
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise NotFound("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
-    with file:
-        opened = open_bundle(file, key)
-        verification = Verification(opened)
-        if opened.members:
-            verification.run()
+    """What is found in the bundle. Raises: `InvalidInput` (`NO_SUCH_FILE`, `NOT_A_FILE`)."""
+    key = None if public_key is None else read_given(public_key)
+    with open_given(path) as file:
+        try:
+            opened = open_bundle(file, key)
+            verification = Verification(opened)
+            if opened.members:
+                verification.run()
+        except OSError as error:
+            raise InvalidInput("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
     return _result(path, opened, verification)
 
 
@@ -50,13 +50,6 @@ def _result(path: Path, opened: Opened, verification: Verification) -> dict[str,
         "runs": [result.to_json() for result in results],
         "comparison_values": list(compared),
     }
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput("NO_SUCH_FILE", f"{path} cannot be read: {error.strerror}", value=path) from None
 
 
 @click.command()

@@ -11,8 +11,9 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import NotFound
+from srbench_kit.values import object_of
 
-from srbench_accounting import answers, convert, corrections, schema
+from srbench_accounting import convert, corrections, judging, schema
 from srbench_accounting.derived import LoadedRun
 from srbench_accounting.listing import CallWithEnd, Filter, Page, Start
 from srbench_accounting.ranking import Ranking
@@ -50,14 +51,14 @@ def report(store: Store, connection: Connection, lineage: LineageRuns, cases: Pl
     """The report of the first run of a lineage, computed from its plan and facts."""
     run, planner_run = lineage[0]
     loaded = load_run(store, connection, run, planner_run)
-    made = store.corrections.of_run(connection, run.run_no, calls=False)
+    made = store.corrections.of_run(connection, _corrected_run(connection, run, planner_run), calls=False)
     routings = None
     if planner_run.plan.mode == "preview":
         # Imported when needed, as all that works on columns is.
         from srbench_accounting import routing_rows
 
         routings = routing_rows.load(connection, run.run_no)
-    return store.deriving.report(
+    found = store.deriving.report(
         planner_run,
         cases.cases,
         loaded.outcomes,
@@ -66,6 +67,20 @@ def report(store: Store, connection: Connection, lineage: LineageRuns, cases: Pl
         recoveries=[recovery for _, recovery in lineage[1:]],
         routings=routings,
     )
+    judges = judging.section(store, connection, run, planner_run.plan, cases, found)
+    if judges is not None:
+        found.judging.CopyFrom(judges)
+    return found
+
+
+def _corrected_run(connection: Connection, run: KnownRun, planner_run: planner_pb.Run) -> int:
+    """The run whose corrections are in a run's figures: its own, or those of the answers that a replay has copies of."""
+    if planner_run.plan.mode != "replay":
+        return run.run_no
+    sources = object_of(planner_run.plan.manifest).get("replay_sources")
+    source = sources.get("baseline_run_id") if isinstance(sources, dict) else None
+    found = connection.execute(sa.select(schema.runs.c.run_no).where(schema.runs.c.run_id == source)).scalar()
+    return run.run_no if found is None else int(found)
 
 
 def merged_report(store: Store, connection: Connection, lineage: LineageRuns, cases: PlanCases) -> report_pb2.Report:
@@ -79,14 +94,16 @@ def routing_flow(
 ) -> routing_flow_pb2.RoutingFlow:
     """Where a run's questions went. Raises: `NotFound` (`NO_SUCH_TARGET`)."""
     # NumPy takes longer to import than the service may take to start.
-    from srbench_accounting import routing_flow_convert
+    from srbench_accounting import routing_flow_convert, routing_rows
 
     ids = [target.id for target in run.context.targets]
     if target_id and target_id not in ids:
         raise NotFound("NO_SUCH_TARGET", f"run {run.run_id} has no target {target_id!r}", target_id=target_id)
     outcomes, calls = store.loader.load(connection, run.run_no, 0.0)
     wanted = ids.index(target_id) if target_id else None
-    return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls)
+    # A preview makes no calls; its routes stand in its outcomes.
+    routings = None if len(calls.case) else routing_rows.load(connection, run.run_no)
+    return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls, routings)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:
@@ -116,10 +133,11 @@ def call_ranking(request: pb.ListCallsRequest) -> Ranking:
     """What a list of calls is narrowed to and ordered by beyond its filter. Raises: `InvalidInput`."""
     words = {"reason": request.reason, "model": request.model, "decision": request.decision}
     words["finish_reason"] = request.finish_reason
-    numbers = (("status", request.status), ("role", request.role))
+    numbers = [(name, int(number)) for name, number in (("status", request.status), ("role", request.role)) if number]
     return Ranking(
         words=tuple((name, word) for name, word in words.items() if word),
-        numbers=tuple((name, int(number)) for name, number in numbers if number),
+        numbers=tuple(numbers),
+        unknown_cost=request.unknown_cost,
         order_by=request.order_by,
         descending=request.descending,
     )
@@ -139,13 +157,15 @@ def outcomes(
 ) -> tuple[Page, list[pb.Outcome]]:
     """A page of outcomes, each with the sums over its subject's calls."""
     narrowed, ranking = wanted
-    if ranking.changes_nothing:
-        page = store.lists.outcome_page(connection, run.run_no, narrowed, start, size)
+    if ranking.changes_nothing and narrowed.everything:
+        page = store.lists.outcome_page(connection, run.run_no, start, size)
+    elif ranking.changes_nothing and narrowed.cell is not None and narrowed == Filter(cell=narrowed.cell):
+        page = store.lists.cell_page(connection, run.run_no, narrowed.cell, start)
     else:
-        skip = start.after + start.offset
-        page = store.ranks.outcomes.page(connection, run.run_no, cases, wanted, skip, size)
+        page = store.ranks.outcomes.page(connection, run.run_no, cases, wanted, start, size)
     rows = store.lists.outcomes(connection, page.ids)
-    ends = store.lists.subject_ends(connection, run.run_no, [row.cell for _, row in rows])
+    settled = {place: found[-1] for place, found in store.settlements.of_run(connection, run.run_no).items()}
+    ends = store.lists.subject_ends(connection, run.run_no, [row.cell for _, row in rows], settled)
     answered = store.lists.answered(connection, run.run_no, [row.cell for _, row in rows])
     numbers = {row.reason for _, row in rows} | {number for each in answered.values() for number in each}
     words = store.vocabulary.words(connection, numbers)
@@ -175,32 +195,40 @@ def calls(
     narrowed, ranking = wanted
     if active:
         page = store.lists.open_page(connection, run.run_no, narrowed, start, size)
-    elif ranking.changes_nothing:
-        page = store.lists.call_page(connection, run.run_no, narrowed, start, size)
+    elif ranking.changes_nothing and narrowed.everything:
+        page = store.lists.call_page(connection, run.run_no, start, size)
     else:
-        page = store.ranks.calls.page(connection, run.run_no, cases, wanted, start.after + start.offset, size)
+        page = store.ranks.calls.page(connection, run.run_no, cases, wanted, start, size)
     return page, _calls(store, connection, run, cases, store.lists.calls(connection, page.ids))
 
 
-def whole_call(store: Store, connection: Connection, run: KnownRun, cases: PlanCases, call_id: str) -> pb.Call:
-    """One call with its texts. Raises: `NotFound` (`NO_SUCH_CALL`), `DataLoss` (`EVIDENCE_DAMAGED`)."""
-    found = _find(store, connection, run, call_id)
-    (message,) = _calls(store, connection, run, cases, [found])
-    stored = _stored(store, connection, found)
+async def whole_call(store: Store, run: KnownRun, cases: PlanCases, call_id: str) -> pb.Call:
+    """One call with its texts. Raises: `NotFound` (`NO_SUCH_CALL`), `DataLoss` (`EVIDENCE_DAMAGED`), `Unreachable`."""
+
+    def read(connection: Connection) -> tuple[pb.Call, Stored | None]:
+        found = _find(store, connection, run, call_id)
+        (message,) = _calls(store, connection, run, cases, [found])
+        return message, _stored(store, connection, found)
+
+    message, stored = await store.reader.run(read)
     if stored is not None:
-        convert.fill_texts(message, answers.read(store.evidence.open(stored)))
+        convert.fill_texts(message, await store.reads.answer(stored))
     return message
 
 
-def evidence_of(store: Store, connection: Connection, run: KnownRun, call_id: str) -> tuple[pb.CallKey, bytes]:
-    """A call's key and its compressed evidence. Raises: `NotFound` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DataLoss`."""
-    found = _find(store, connection, run, call_id)
-    stored = _stored(store, connection, found)
-    if stored is None:
-        raise NotFound("NO_EVIDENCE", f"call {call_id} has no evidence", call_id=call_id)
-    row = found[0]
-    key = pb.CallKey(run_id=run.run_id, cell=row.cell, ordinal=row.ordinal, offer=row.offer)
-    return key, store.evidence.read(stored)
+async def evidence_of(store: Store, run: KnownRun, call_id: str) -> tuple[pb.CallKey, bytes]:
+    """A call's key and its compressed evidence. Raises: `NotFound` (`NO_SUCH_CALL`, `NO_EVIDENCE`), `DataLoss`,
+    `Unreachable`."""
+
+    def read(connection: Connection) -> tuple[pb.CallKey, Stored]:
+        found = _find(store, connection, run, call_id)
+        stored, row = _stored(store, connection, found), found[0]
+        if stored is None:
+            raise NotFound("NO_EVIDENCE", f"call {call_id} has no evidence", call_id=call_id)
+        return pb.CallKey(run_id=run.run_id, cell=row.cell, ordinal=row.ordinal, offer=row.offer), stored
+
+    key, stored = await store.reader.run(read)
+    return key, await store.reads.data(stored)
 
 
 def _calls(store: Store, connection: Connection, run: KnownRun, cases: PlanCases, rows: list[CallWithEnd]) -> list[pb.Call]:
@@ -208,12 +236,13 @@ def _calls(store: Store, connection: Connection, run: KnownRun, cases: PlanCases
     words = store.vocabulary.words(connection, numbers)
     found = []
     settled = store.settlements.of_run(connection, run.run_no)
+    going_on = [((run.run_id, row.cell, row.ordinal, row.offer), words[row.executor]) for row, end in rows if end is None]
+    activities = store.activities.of(connection, going_on)
     for row, end in rows:
         message = convert.call(row, end, run=run, case=_case(cases, row.case_index), words=words)
-        if end is None:
-            activity = store.board.find((run.run_id, row.cell, row.ordinal, row.offer))
-            if activity is not None:
-                message.activity.CopyFrom(activity)
+        doing = activities.get((run.run_id, row.cell, row.ordinal, row.offer)) if end is None else None
+        if doing is not None:
+            message.activity.CopyFrom(doing)
         if message.sequence in settled:
             message.settlement.CopyFrom(settled[message.sequence][-1])
         found.append(message)

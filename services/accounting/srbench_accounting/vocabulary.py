@@ -8,14 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 
 from srbench_accounting import schema
-from srbench_accounting.statements import Statement
+from srbench_accounting.statements import Statement, insert_once
+from srbench_accounting.words import clip
 
-MAX_WORD = 256
-
-
-def clip(text: str) -> str:
-    """What the vocabulary holds of `text`: 256 characters, and no NUL, which PostgreSQL cannot store."""
-    return text[:MAX_WORD].replace("\0", "") if len(text) > MAX_WORD or "\0" in text else text
+_LOCK = 0x5352_574F_5244
 
 
 class Vocabulary:
@@ -27,7 +23,10 @@ class Vocabulary:
         self._words: dict[int, str] = {}
         self.find = Statement(sa.select(table.c.word_no).where(table.c.word == sa.bindparam("w")), dialect)
         self.look_up = Statement(sa.select(table.c.word).where(table.c.word_no == sa.bindparam("n")), dialect)
-        self.add = Statement(sa.insert(table).values(word=sa.bindparam("w")), dialect)
+        self.add = Statement(insert_once(table, dialect).values(word=sa.bindparam("w")), dialect)
+        # Words are added by one transaction at a time, so that two of them never wait for each other's.
+        self.lock = Statement(sa.select(sa.func.pg_advisory_xact_lock(sa.literal_column(str(_LOCK)))), dialect)
+        self.shared = dialect.name == "postgresql"
         self._after = Statement(
             sa.select(table.c.word_no, table.c.word).where(table.c.word_no > sa.bindparam("n")), dialect
         )
@@ -35,6 +34,14 @@ class Vocabulary:
     def number(self, word: str) -> int | None:
         """The number of a committed word; `None` when this process has not seen it."""
         return self._numbers.get(word)
+
+    def number_of(self, connection: Connection, word: str) -> int | None:
+        """The number of a word that the connection sees; `None` when no row has it."""
+        known = self._numbers.get(word)
+        if known is None:
+            rows = self.find.rows(connection, clip(word))
+            known = int(rows[0][0]) if rows else None
+        return known
 
     def word(self, number: int) -> str | None:
         """The committed word of `number`; `None` when this process has not seen it."""
@@ -62,6 +69,7 @@ class JobWords:
         self._vocabulary = vocabulary
         self._connection = connection
         self.new: dict[str, int] = {}
+        self._locked = not vocabulary.shared
 
     def number(self, text: str) -> int | None:
         """The number of `text`, clipped; `None` for the empty text."""
@@ -77,10 +85,16 @@ class JobWords:
         if known is None:
             found = self._vocabulary.find.rows(self._connection, word)
             if not found:
+                self._lock()
                 self._vocabulary.add.run(self._connection, word)
                 found = self._vocabulary.find.rows(self._connection, word)
             known = self.new[word] = int(found[0][0])
         return known
+
+    def _lock(self) -> None:
+        if not self._locked:
+            self._vocabulary.lock.rows(self._connection)
+            self._locked = True
 
     def word(self, number: int | None) -> str:
         """The word of `number`; the empty text for NULL."""

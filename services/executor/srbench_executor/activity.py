@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from srbench.v1 import accounting_service_pb2 as pb
+from srbench_kit.times import fill_time
 
 from srbench_executor.facts import FactStream
 from srbench_executor.work import Cell
@@ -23,13 +24,13 @@ def describe(cell: Cell) -> pb.CallActivity | None:
     call = cell.call
     if call is not None:
         entry.phase = call.phase
-        entry.phase_start_time.FromNanoseconds(int(call.phase_since * 1e9))
+        fill_time(entry.phase_start_time, int(call.phase_since * 1e9))
         entry.received_bytes = call.body.size
         if call.http_status is not None:
-            entry.last_activity_time.FromNanoseconds(int((time.time() - call.quiet_s) * 1e9))
+            fill_time(entry.last_activity_time, int((time.time() - call.quiet_s) * 1e9))
     elif cell.grading_since:
         entry.phase = "grading"
-        entry.phase_start_time.FromNanoseconds(int(cell.grading_since * 1e9))
+        fill_time(entry.phase_start_time, int(cell.grading_since * 1e9))
     else:
         return None
     return entry

@@ -94,11 +94,6 @@ class BatchStream(Generic[Item, Reply]):
             self._passing.append(item)
             self._wake.set()
 
-    @property
-    def unanswered_count(self) -> int:
-        """Submissions that wait for their answer."""
-        return len(self._waiting)
-
     async def run(self) -> None:
         """Keeps the stream open until cancelled."""
         backoff_s = _FIRST_BACKOFF_S

@@ -11,8 +11,9 @@ import zstandard
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_kit.completion import AnswerReader, Completion, Headers, header
 from srbench_kit.crashpoints import crashpoint
+from srbench_kit.steady import SteadyClock
 
-from srbench_executor.coding import BadCoding, Decoder, decoder_for
+from srbench_executor.coding import BadCoding, Decoder, decoder_for, unannounced
 from srbench_executor.exchange import Abortable
 from srbench_executor.guards import RepetitionGuard
 from srbench_executor.timing import FirstToken
@@ -23,6 +24,7 @@ END_GRACE_S = 1.0
 BYTES_PER_CHAR = 256
 MIN_BODY_CAP = 1024 * 1024
 _PACK_BYTES = 256 * 1024
+_NOTHING: tuple[list[str], list[str]] = ([], [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,8 @@ class Body:
 class Call:
     """A listener (see `exchange.Listener`) with one end: `await call.ended`."""
 
-    def __init__(self, number: int, bounds: CallBounds, log: BodyLog) -> None:
+    def __init__(self, number: int, bounds: CallBounds, log: BodyLog, clock: SteadyClock) -> None:
+        self.clock = clock
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.phase = "connecting"
         self.phase_since = time.time()
@@ -111,6 +114,8 @@ class Call:
         self._guard = RepetitionGuard(bounds.repetition_window, bounds.repetition_limit)
         self._reader: AnswerReader | None = None
         self._decoder: Decoder | None = None
+        # Why the body is kept as it comes and not read.
+        self._unreadable: Cut | None = None
         self._exchange: Abortable | None = None
         self._chars = 0
         self._body_cap = bounds.body_bytes
@@ -123,6 +128,11 @@ class Call:
     def wants_stamps(self) -> bool:
         """Whether the first token is still to come."""
         return self.first.token_ns is None
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the final channel has begun: its first piece is the last that is dated."""
+        return self.first.content_ns is not None
 
     @property
     def quiet_s(self) -> float:
@@ -139,7 +149,7 @@ class Call:
     def on_connected(self, connect_ns: int | None) -> None:
         """See `exchange.Listener`."""
         self.connect_ns = connect_ns
-        self.start_time_ns = time.time_ns()
+        self.start_time_ns = self.clock.now_ns()
         self._enter("waiting")
 
     def on_sent(self, now_ns: int) -> None:
@@ -156,7 +166,7 @@ class Call:
         try:
             self._decoder = decoder_for(header(headers, "content-encoding"))
         except BadCoding as error:
-            self.stop(Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error)))
+            self._unreadable = Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error))
 
     def on_body(self, data: bytes, arrival_ns: int, kernel: bool, burst: int) -> None:
         """See `exchange.Listener`."""
@@ -164,16 +174,20 @@ class Call:
         if reader is None or self.ended.done():
             return
         self._activity = self._loop.time()
+        if self._decoder is None and not self.body.size and self._unreadable is None:
+            self._decoder = unannounced(data)
         if self._decoder is not None:
             try:
                 data = self._decoder.feed(data, self._body_cap)
             except BadCoding as error:
-                self.stop(Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error)))
+                self._end(Cut(pb.CALL_STATUS_FAILED, "protocol_error", str(error)))
                 return
         self.body.append(data)
         crashpoint("executor.mid_stream")
         self._log.append(self._number, data)
-        if self.first.content_ns is None:
+        if self._unreadable is not None:
+            content, reasoning = _NOTHING
+        elif self.first.content_ns is None:
             content, reasoning = self._read_dated(reader, data, arrival_ns, kernel, burst)
         else:
             content, reasoning = reader.feed(data)
@@ -181,11 +195,11 @@ class Call:
             self._watch(content, reasoning)
         if self.body.size > self._body_cap and not self.ended.done():
             message = f"the answer is longer than {self._body_cap} bytes"
-            self.stop(Cut(pb.CALL_STATUS_FAILED, "output_bytes_limit", message))
+            self._end(Cut(pb.CALL_STATUS_FAILED, "output_bytes_limit", message))
         elif reader.done:
             self._loop.call_soon(self._wait_for_end)
 
-    def on_end(self, clean: bool, trailers: Headers, error: str) -> None:
+    def on_end(self, clean: bool, trailers: Headers, error: str, at_ns: int) -> None:
         """See `exchange.Listener`."""
         self.clean_end, self.trailers = clean, trailers
         if error:
@@ -193,16 +207,24 @@ class Call:
         elif self._reader is None:
             message = "the connection was lost before an answer came; the request may have been accepted"
             self.cut = Cut(pb.CALL_STATUS_FAILED, "stream_cut", message)
-        self._finish()
+        elif self._unreadable is not None:
+            self.cut = self._unreadable
+        self._finish(at_ns)
 
     def stop(self, cut: Cut) -> None:
         """Ends the call at once, whatever it is doing; nothing when it has ended."""
+        if self._exchange is not None and not self.ended.done():
+            # What has arrived is part of the answer, read or not.
+            self._exchange.catch_up()
+        self._end(cut)
+
+    def _end(self, cut: Cut) -> None:
         if self.ended.done():
             return
         self.cut = cut
         if self._exchange is not None:
             self._exchange.abort()
-        self._finish()
+        self._finish(time.monotonic_ns())
 
     def abandon(self) -> None:
         """The request was never written: nobody will hear of this call again."""
@@ -212,10 +234,10 @@ class Call:
         if not self.ended.done():
             self.ended.set_result(None)
 
-    def _finish(self) -> None:
+    def _finish(self, at_ns: int) -> None:
         if self.ended.done():
             return
-        self.end_ns = time.monotonic_ns()
+        self.end_ns = at_ns
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -256,10 +278,10 @@ class Call:
         self._chars += len(text)
         if self._guard.push(text):
             message = f"the answer repeats itself with a period of at most {bounds.repetition_window} characters"
-            self.stop(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
+            self._end(Cut(pb.CALL_STATUS_COMPLETED, "repetition", message))
         elif self._chars > bounds.max_output_chars:
             message = f"the answer is longer than {bounds.max_output_chars} characters"
-            self.stop(Cut(pb.CALL_STATUS_COMPLETED, "output_chars", message))
+            self._end(Cut(pb.CALL_STATUS_COMPLETED, "output_chars", message))
 
     # Time. One timer a call, set again only when it goes off: nothing is re-armed for a chunk.
 
@@ -268,13 +290,17 @@ class Call:
         self._timer = self._loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
+        if self._exchange is not None:
+            self._exchange.catch_up()
+            if self.ended.done():
+                return
         now = self._loop.time()
         if now >= self._deadline:
             message = f"the call took longer than {self._bounds.total_s:g} s"
-            self.stop(Cut(pb.CALL_STATUS_FAILED, "deadline_exceeded", message))
+            self._end(Cut(pb.CALL_STATUS_FAILED, "deadline_exceeded", message))
         elif now >= self._activity + self._bounds.idle_s:
             message = f"nothing came for {self._bounds.idle_s:g} s"
-            self.stop(Cut(pb.CALL_STATUS_FAILED, "idle_timeout", message))
+            self._end(Cut(pb.CALL_STATUS_FAILED, "idle_timeout", message))
         else:
             self._arm()
 

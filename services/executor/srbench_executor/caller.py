@@ -7,27 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
-from srbench_kit.completion import header
+from srbench_kit import tracing
 from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
 from srbench_kit.times import fill_time
 from srbench_kit.values import Json
 
-from srbench_executor import receipts, request
-from srbench_executor.admission import retry_after_s, wait_s
+from srbench_executor import measuring, receipts, request
+from srbench_executor.admission import asked_wait_s, spread_s, wait_s
 from srbench_executor.call import Call, CallBounds
 from srbench_executor.carrying import carry
 from srbench_executor.exchange import Origin, Outgoing, Transport
 from srbench_executor.facts import FactStream
 from srbench_executor.pool import DirectTransport
-from srbench_executor.proxies import proxy_for
+from srbench_executor.proxies import BadProxy, NoTransport, proxy_for
 from srbench_executor.receipts import Settlement
+from srbench_executor.retelling import FULL, Retelling
 from srbench_executor.runs import Run, Subject
 from srbench_executor.spool import Spool
 from srbench_executor.work import Cell, Ended, Refused
@@ -54,8 +56,9 @@ class Question:
 class Transports:
     """The direct transport, and one for each proxy that the environment names."""
 
-    def __init__(self) -> None:
-        self._direct = DirectTransport()
+    def __init__(self, after_late: Callable[[], None] = lambda: None) -> None:
+        """`after_late`: see `Reads`."""
+        self._direct = DirectTransport(after_late)
         self._proxied: dict[str, ProxiedTransport] = {}
         self._chosen: dict[Origin, Transport] = {}
 
@@ -67,7 +70,10 @@ class Transports:
         return found
 
     def _choose(self, origin: Origin) -> Transport:
-        proxy = proxy_for(origin)
+        try:
+            proxy = proxy_for(origin)
+        except BadProxy as error:
+            return NoTransport(str(error))
         if proxy is None:
             return self._direct
         if proxy not in self._proxied:
@@ -86,9 +92,10 @@ class Transports:
 class Caller:
     """Makes model calls for cells."""
 
-    def __init__(self, facts: FactStream, spool: Spool, transports: Transports) -> None:
+    def __init__(self, facts: FactStream, spool: Spool, transports: Transports, retelling: Retelling) -> None:
         self._facts = facts
         self._spool = spool
+        self._retelling = retelling
         self.transports = transports
 
     async def ask(self, cell: Cell, question: Question) -> Ended | Refused:
@@ -119,8 +126,11 @@ class Caller:
                 # An executor was stopped before it sent that offer; the endpoint has said nothing yet.
                 offer += 1
                 continue
-            pause_s = wait_s(offer, asked_s)
-            if time.monotonic() + pause_s > give_up_at or time.time() + pause_s > deadline_of(cell, run):
+            if answer.completion is not None and answer.completion.quota_spent:
+                # Waiting brings no money.
+                return answer
+            pause_s = spread_s(wait_s(offer, asked_s), f"{cell.lease.run_id} {cell.lease.cell} {question.ordinal} {offer}")
+            if time.monotonic() + pause_s > min(give_up_at, deadline_of(cell, run)):
                 return answer
             if not await cell.pause(pause_s):
                 return answer
@@ -147,9 +157,23 @@ class Caller:
         self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str
     ) -> tuple[Ended | Refused, float | None]:
         """One offer of the call; with it the seconds after which the endpoint would take another."""
-        fill_time(dispatch.dispatch_time, time.time_ns())
+        if not tracing.ON:
+            return await self._let_out(cell, question, outgoing, dispatch, session)
+        target, key = question.subject.target, dispatch.key
+        named = {"target": target.id, "gen_ai.request.model": target.model, "ordinal": key.ordinal, "offer": key.offer}
+        cell.call_span = tracing.begin("call", tracing.header(cell.span), named)
+        try:
+            return await self._let_out(cell, question, outgoing, dispatch, session)
+        finally:
+            tracing.end(cell.call_span)
+            cell.call_span = None
+
+    async def _let_out(
+        self, cell: Cell, question: Question, outgoing: Outgoing, dispatch: pb.Dispatch, session: str
+    ) -> tuple[Ended | Refused, float | None]:
+        fill_time(dispatch.dispatch_time, cell.clock.now_ns())
         crashpoint("executor.before_dispatch")
-        ack = await self._facts.record([pb.Fact(dispatch=dispatch)])
+        ack = await self._facts.record([pb.Fact(dispatch=dispatch, traceparent=tracing.header(cell.call_span))])
         crashpoint("executor.after_dispatch")
         if ack.reason == "ALREADY_DISPATCHED" and ack.HasField("known_call"):
             return _from_record(ack.known_call), None
@@ -157,14 +181,12 @@ class Caller:
             return Refused(reason=ack.reason, message=ack.message), None
         redactor = _run_of(cell).redactor
         if cell.stopped is not None:
-            settled = receipts.not_accepted(cell.stopped.reason, "the run was stopped before the request left", redactor)
-            return await self._settle(dispatch.key, settled, None), None
+            settled = _unsent(cell, cell.stopped.reason, "the run was stopped before the request left")
+            return await self._settle(cell, dispatch.key, settled, None), None
         try:
             number = self._spool.open(dispatch, redactor)
         except Exhausted as error:
-            return await self._settle(
-                dispatch.key, receipts.not_accepted("storage_full", error.message, redactor), None
-            ), None
+            return await self._settle(cell, dispatch.key, _unsent(cell, "storage_full", error.message), None), None
         return await self._send(cell, question, outgoing, dispatch, session, number)
 
     async def _send(
@@ -172,7 +194,7 @@ class Caller:
     ) -> tuple[Ended | Refused, float | None]:
         run = _run_of(cell)
         bounds = _bounds(cell, run)
-        call = Call(number, bounds, self._spool)
+        call = Call(number, bounds, self._spool, cell.clock)
         cell.call, cell.key = call, dispatch.key
         asked_s: float | None = None
         try:
@@ -181,7 +203,7 @@ class Caller:
         finally:
             cell.call = None
         if refused is not None:
-            settled = receipts.not_accepted(refused.reason, refused.message, run.redactor)
+            settled = _unsent(cell, refused.reason, refused.message)
         else:
             settled = receipts.settlement(
                 call,
@@ -190,22 +212,27 @@ class Caller:
                 session_id=session,
                 redactor=run.redactor,
             )
-            wait = header(call.headers, "retry-after")
-            asked_s = retry_after_s(wait, datetime.now(UTC)) if wait else None
-        return await self._settle(dispatch.key, settled, number), asked_s
+            asked_s = asked_wait_s(call.headers, datetime.now(UTC))
+        ended = await self._settle(cell, dispatch.key, settled, number)
+        return (replace(ended, completion=call.completion) if isinstance(ended, Ended) else ended), asked_s
 
-    async def _settle(self, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
+    async def _settle(self, cell: Cell, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
+        if cell.call_span is not None:
+            facts[-1].traceparent = tracing.header(cell.call_span)
+            cell.call_span.set_attributes(measuring.attributes(settled))
         crashpoint("executor.before_receipt")
         if number is not None:
             self._spool.receipt(number, facts)
         crashpoint("executor.before_settle")
         ack = await self._facts.record(facts)
         crashpoint("executor.after_settle")
+        measuring.ended(settled.receipt)
         if not ack.reason and number is not None:
             self._spool.acknowledged(number)
-        if ack.reason == "STORAGE_FULL":
-            # What is not stored counts for nothing; the spool keeps it, and tells it again at the next start.
+        if ack.reason == FULL:
+            # What is not stored counts for nothing; it is told again when there is room.
+            self._retelling.keep(facts, lambda: self._spool.acknowledged(number) if number is not None else None)
             return Refused(reason=ack.reason, message=ack.message)
         return _from_receipt(settled.receipt, settled.text)
 
@@ -213,6 +240,10 @@ class Caller:
 def _run_of(cell: Cell) -> Run:
     assert cell.run is not None, "a cell's run is fetched before its first call"
     return cell.run
+
+
+def _unsent(cell: Cell, reason: str, message: str) -> Settlement:
+    return receipts.not_accepted(reason, message, _run_of(cell).redactor, cell.clock.now_ns())
 
 
 def _again(dispatch: pb.Dispatch, offer: int) -> pb.Dispatch:
@@ -224,14 +255,14 @@ def _again(dispatch: pb.Dispatch, offer: int) -> pb.Dispatch:
 
 
 def deadline_of(cell: Cell, run: Run) -> float:
-    """When the cell must be over, in seconds since 1970."""
+    """When the cell must be over, by the monotonic clock: whoever sets the wall clock takes no time from a call."""
     case_s = run.limits.case_timeout_s or float("inf")
     return min(run.deadline, cell.began + case_s)
 
 
 def _bounds(cell: Cell, run: Run) -> CallBounds:
     limits: plan_pb2.Limits = run.limits
-    left_s = max(SHORTEST_CALL_S, deadline_of(cell, run) - time.time())
+    left_s = max(SHORTEST_CALL_S, deadline_of(cell, run) - time.monotonic())
     total_s = min(limits.total_timeout_s, left_s)
     return CallBounds(
         total_s=total_s,
@@ -252,11 +283,12 @@ def _from_record(known: pb.KnownCall) -> Ended:
             text="",
             finish_reason="",
             quality_failure="",
+            recorded=True,
         )
     receipt = pb.Receipt()
     receipt.CopyFrom(known.receipt)
     receipt.status = known.status
-    return _from_receipt(receipt, known.final_text)
+    return replace(_from_receipt(receipt, known.final_text), recorded=True)
 
 
 def _from_receipt(receipt: pb.Receipt, text: str) -> Ended:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_kit import wire
+from srbench_kit import tracing, wire
 from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import SrBenchError
 
 from srbench_executor.caller import Caller
-from srbench_executor.drivers import DRIVERS
+from srbench_executor.drivers import Driver
 from srbench_executor.facts import FactStream
 from srbench_executor.grading import GradeStream
 from srbench_executor.leasing import Leasing
@@ -30,7 +31,16 @@ _log = logging.getLogger(__name__)
 class Cells:
     """Works on cells with what they all share."""
 
-    def __init__(self, runs: RunBook, caller: Caller, grader: GradeStream, facts: FactStream, leasing: Leasing) -> None:
+    def __init__(
+        self,
+        runs: RunBook,
+        caller: Caller,
+        grader: GradeStream,
+        facts: FactStream,
+        leasing: Leasing,
+        drivers: Mapping[str, Driver],
+    ) -> None:
+        self._drivers = drivers
         self._runs = runs
         self._caller = caller
         self._grader = grader
@@ -39,27 +49,43 @@ class Cells:
 
     async def work(self, cell: Cell) -> None:
         """Brings one cell to its end."""
+        if not tracing.ON:
+            await self._end(cell)
+            return
+        lease, came = cell.lease, {"state": "dropped"}
+        named = {"run_id": lease.run_id, "cell": lease.cell, "driver": lease.driver, "grader": lease.grader}
+        cell.span = tracing.begin("cell", lease.traceparent, named)
+        try:
+            if (verdict := await self._end(cell)) is not None:
+                came = {"state": queue_pb.CellState.Name(verdict.state), "reason": verdict.reason}
+        finally:
+            tracing.end(cell.span, came)
+
+    async def _end(self, cell: Cell) -> Verdict | None:
+        """What became of the cell; `None` when somebody else has it."""
         verdict = await self._verdict(cell)
         if cell.run is not None:
             cell.run.cells.discard(cell)
         if verdict.state == queue_pb.CELL_STATE_UNSPECIFIED or cell.lost:
-            return
+            return None
         if verdict.state == queue_pb.CELL_STATE_QUEUED:
             await asyncio.sleep(HAND_BACK_S)
         else:
             crashpoint("executor.before_outcome")
-            ack = await self._facts.record([pb.Fact(outcome=outcome(cell, verdict, time.time_ns()))])
+            told = outcome(cell, verdict, cell.clock.now_ns())
+            ack = await self._facts.record([pb.Fact(outcome=told, traceparent=tracing.header(cell.span))])
             if ack.reason == "OUTRUN_TOKEN":
-                return
+                return None
             if ack.reason:
                 # Facts win: a cell whose outcome is not on record has none, whatever was seen here.
                 _log.error("accounting refused an outcome: %s (%s)", ack.message, ack.reason)
                 verdict = _unrecorded(ack.reason, ack.message)
         crashpoint("executor.before_complete")
         self._leasing.complete(queue_pb.Completion(lease=cell.ref, state=verdict.state, reason=verdict.reason))
+        return verdict
 
     async def _verdict(self, cell: Cell) -> Verdict:
-        driver = DRIVERS.get(cell.lease.driver)
+        driver = self._drivers.get(cell.lease.driver.partition(":")[0])
         try:
             cell.run = run = await self._runs.get(cell.lease.run_id)
             run.cells.add(cell)
@@ -69,7 +95,7 @@ class Cells:
                 return Verdict(
                     state=queue_pb.CELL_STATE_CANCELLED, reason=cell.stopped.reason, message=cell.stopped.message
                 )
-            if time.time() >= run.deadline:
+            if time.monotonic() >= run.deadline:
                 message = "the run's time was over before the call could leave"
                 return Verdict(state=queue_pb.CELL_STATE_FAILED, reason="deadline_exceeded", message=message)
             if driver is None or not 0 <= cell.lease.target_index < len(run.subjects):

@@ -48,6 +48,10 @@ class Listener(Protocol):
     def wants_stamps(self) -> bool:
         """Whether the first token is still to come, so that each piece's time of arrival matters."""
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether no time but the end's is left to be taken from what comes, so that it may be read a moment later."""
+
     def on_connected(self, connect_ns: int | None) -> None:
         """A connection is there; `connect_ns` is what it took to open, `None` when it was open before."""
 
@@ -61,13 +65,21 @@ class Listener(Protocol):
         """A piece of the body. `kernel`: the arrival is the kernel's receive stamp. Pieces that one wake-up of the loop
         found waiting share a `burst`."""
 
-    def on_end(self, clean: bool, trailers: Headers, error: str) -> None:
-        """No more will come. `clean`: the body ended by itself; otherwise `error` says what was wrong with it, empty for a
-        connection that was lost."""
+    def on_end(self, clean: bool, trailers: Headers, error: str, at_ns: int) -> None:
+        """No more will come.
+
+        Args:
+            clean: whether the body ended by itself.
+            error: otherwise what was wrong with it; empty for a connection that was lost.
+            at_ns: when the last of it arrived.
+        """
 
 
 class Abortable(Protocol):
     """An exchange under way."""
+
+    def catch_up(self) -> None:
+        """Tells the listener at once of all that has arrived: before it is judged by what has come, and by when."""
 
     def abort(self) -> None:
         """Ends the exchange at once; the listener hears no more."""

@@ -51,11 +51,6 @@ class FactStream:
         """Says what calls are doing; lost when accounting is not there."""
         self._stream.post(pb.Fact(activity=report))
 
-    @property
-    def unacknowledged_count(self) -> int:
-        """Reports that wait for their acknowledgement."""
-        return self._stream.unanswered_count
-
     async def run(self) -> None:
         """Keeps the stream open until cancelled."""
         await self._stream.run()

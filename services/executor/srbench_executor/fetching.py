@@ -52,6 +52,7 @@ class Fetch:
     """Listens to one answer (see `exchange.Listener`); `await ended`, or `stop`."""
 
     wants_stamps = False
+    is_dated = False
 
     def __init__(self, bounds: FetchBounds) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -128,7 +129,7 @@ class Fetch:
         if len(self._body) > most:
             self.stop(_failed("output_bytes_limit", f"the answer is longer than {most} bytes"))
 
-    def on_end(self, clean: bool, trailers: Headers, error: str) -> None:
+    def on_end(self, clean: bool, trailers: Headers, error: str, at_ns: int) -> None:
         """See `exchange.Listener`."""
         if self.ended.done():
             return

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import grader_service_pb2 as grader_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_kit import tracing
 from srbench_kit.values import Json, object_of, to_value
 
 from srbench_executor.caller import Caller, Question
@@ -23,8 +24,11 @@ MAX_JUDGE_CALLS = 4
 _NOT_THE_JUDGES_DOING = (queue_pb.CELL_STATE_QUEUED, queue_pb.CELL_STATE_CANCELLED, queue_pb.CELL_STATE_INTERRUPTED)
 
 
-async def judged(cell: Cell, caller: Caller, grader: GradeStream, texts: Sequence[str]) -> Verdict:
-    """The verdict on the whole answers `texts`; the calls that gave them had the ordinals before `len(texts)`.
+async def judged(
+    cell: Cell, caller: Caller, grader: GradeStream, texts: Sequence[str], call_count: int | None = None
+) -> Verdict:
+    """The verdict on the whole answers `texts`; the calls that gave them had the ordinals before `call_count`, one for
+    each text when it is not told.
 
     A grader that needs a judge model says so in `judge_request`; asking it is a call like any other (role judge, the next
     ordinal, the target that the benchmark's options name), and its reply goes back to the grader in another `Answer`.
@@ -32,6 +36,7 @@ async def judged(cell: Cell, caller: Caller, grader: GradeStream, texts: Sequenc
     assert cell.run is not None
     options = cell.run.options.get(cell.lease.public_case.benchmark, {})
     replies: list[grader_pb.JudgeReply] = []
+    first = len(texts) if call_count is None else call_count
     while True:
         cell.grading_since = time.time()
         grade = await grader.grade(_answer(cell, texts, options, replies))
@@ -42,7 +47,7 @@ async def judged(cell: Cell, caller: Caller, grader: GradeStream, texts: Sequenc
         if judge is None or len(replies) == MAX_JUDGE_CALLS:
             problem = f"asks for the judge of the option {name!r}" + (" once more" if judge else ", which names no target")
             return _failed(f"the grader {cell.lease.grader!r} {problem}")
-        ended = await caller.ask(cell, _question(grade.judge_request, judge, len(texts) + len(replies)))
+        ended = await caller.ask(cell, _question(grade.judge_request, judge, first + len(replies)))
         if isinstance(ended, Refused):
             return of_refusal(ended, cell.stopped)
         verdict = of_call(ended)
@@ -63,6 +68,8 @@ def _answer(
         judge_replies=replies,
         parts=texts if len(texts) > 1 else (),
     )
+    if cell.span is not None:
+        answer.traceparent = tracing.header(cell.span)
     if options:
         answer.options.CopyFrom(to_value(options))
     return answer

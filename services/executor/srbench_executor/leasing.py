@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from google.protobuf.duration_pb2 import Duration
 from grpc import aio
@@ -15,6 +15,8 @@ from srbench_kit import wire
 from srbench_kit.ids import uuid7_hex
 
 LONG_POLL_S = 20
+# While the grader has not said what it has, for then more cells may be asked for in a moment.
+FIRST_POLL_S = 1
 RENEW_S = 1.0
 CALL_TIMEOUT_S = 10.0
 RETRY_S = 0.5
@@ -27,23 +29,27 @@ _log = logging.getLogger(__name__)
 class Leasing:
     """The executor's side of the work queue, under one incarnation."""
 
-    def __init__(self, stub: WorkQueueServiceStub, executor_id: str, drivers: Sequence[str]) -> None:
+    def __init__(
+        self, stub: WorkQueueServiceStub, executor_id: str, capabilities: Callable[[], Sequence[str] | None] = tuple
+    ) -> None:
         self._stub = stub
         self._executor_id = executor_id
-        self._drivers = sorted(drivers)
+        self._capabilities = capabilities
         self.incarnation = uuid7_hex()
         self._completions: list[pb.Completion] = []
         self._wake = asyncio.Event()
         self._delivered = asyncio.Event()
         self._delivered.set()
 
-    async def lease(self, room: int) -> list[pb.Lease]:
-        """Up to `room` cells; waits for the first, and comes back empty when the planner has none for long."""
+    async def lease(self, room: int, drivers: Iterable[str]) -> list[pb.Lease]:
+        """Up to `room` cells for `drivers`; waits for the first, or empty when there are none for long."""
+        known = self._capabilities()
         request = pb.LeaseCellsRequest(
             executor_id=self._executor_id,
             max_cells=min(room, MAX_CELLS),
-            wait=Duration(seconds=LONG_POLL_S),
-            drivers=self._drivers,
+            wait=Duration(seconds=FIRST_POLL_S if known is None else LONG_POLL_S),
+            drivers=sorted(drivers),
+            capabilities=sorted(known or ()),
             incarnation=self.incarnation,
         )
         asked = time.monotonic()

@@ -6,26 +6,30 @@ import asyncio
 import ipaddress
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from srbench_kit.addresses import ip_address, is_forbidden
 
 from srbench_executor.connection import Connection, enable_stamps
 from srbench_executor.exchange import Abortable, Listener, NotAccepted, Origin, Outgoing
+from srbench_executor.reads import Reads
 from srbench_executor.tls import TlsError, TlsLayer
-from srbench_executor.urgent import UrgentReads
 
 # Common servers close an idle connection after 5 s or more. A request on a connection that is being closed may or may not
 # have been accepted, and then could not be sent again: so none older than this is used.
 IDLE_S = 3.0
 RESOLVED_S = 30.0
+NEXT_ADDRESS_S = 0.25
 _Address = tuple[socket.AddressFamily, Any]
 
 
 class DirectTransport:
     """A pool of connections per origin; the newest is used first."""
 
-    def __init__(self) -> None:
-        self._urgent = UrgentReads()
+    def __init__(self, after_late: Callable[[], None] = lambda: None) -> None:
+        """`after_late`: see `Reads`."""
+        self._reads = Reads(after_late)
         self._idle: dict[Origin, list[Connection]] = {}
         # The kernel dates packets only while some socket asks for it, and takes a moment to begin: one always does.
         self._asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
@@ -35,7 +39,7 @@ class DirectTransport:
     def start_now(self, outgoing: Outgoing, listener: Listener) -> Abortable | None:
         """See `Transport`."""
         # A run of calls that begin together must not keep first tokens waiting either.
-        self._urgent.look()
+        self._reads.look()
         connection = self._take(outgoing.origin)
         if connection is not None:
             listener.on_connected(None)
@@ -57,7 +61,7 @@ class DirectTransport:
                 connection.close()
         self._idle.clear()
         self._asking.close()
-        self._urgent.close()
+        self._reads.close()
 
     def _take(self, origin: Origin) -> Connection | None:
         connections = self._idle.get(origin)
@@ -87,7 +91,7 @@ class DirectTransport:
                 if origin.scheme == "https":
                     tls = TlsLayer(origin.host)
                     await tls.handshake(sock)
-                return Connection(sock, tls, origin, self._release, self._urgent)
+                return Connection(sock, tls, origin, self._release, self._reads)
         except (TlsError, OSError, asyncio.CancelledError) as error:
             if sock is not None:
                 sock.close()
@@ -102,22 +106,39 @@ class DirectTransport:
             raise
 
     async def _open(self, origin: Origin) -> socket.socket:
-        failure: OSError | None = None
-        for family, address in await self._addresses(origin):
-            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-            try:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                enable_stamps(sock)
-                await asyncio.get_running_loop().sock_connect(sock, address)
-                return sock
-            except OSError as error:
-                sock.close()
-                failure = error
-            except BaseException:
-                sock.close()
-                raise
-        raise failure or OSError("no address")
+        """A connected socket. The next address is tried when one fails or says nothing for a moment (RFC 8305): the first
+        may be one that this network swallows."""
+        waiting = list(await self._addresses(origin))
+        if len(waiting) == 1:
+            return await _open_one(waiting[0])
+        pending: dict[asyncio.Task[socket.socket], _Address] = {}
+        failure: OSError = OSError("no address")
+        try:
+            while waiting or pending:
+                if waiting:
+                    address = waiting.pop(0)
+                    pending[asyncio.create_task(_open_one(address))] = address
+                patience_s = NEXT_ADDRESS_S if waiting else None
+                done, _ = await asyncio.wait(pending, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    address = pending.pop(task)
+                    error = task.exception()
+                    if error is None:
+                        self._prefer(origin, address)
+                        return task.result()
+                    if not isinstance(error, OSError):
+                        raise error
+                    failure = error
+            raise failure
+        finally:
+            await _give_up(list(pending))
+
+    def _prefer(self, origin: Origin, address: _Address) -> None:
+        """Has the address that answered tried first while its name's addresses are remembered."""
+        found = self._resolved.get((origin.host, origin.port))
+        if found is not None and found[1][0] != address:
+            others = [other for other in found[1] if other != address]
+            self._resolved[origin.host, origin.port] = (found[0], [address, *others])
 
     async def _addresses(self, origin: Origin) -> Sequence[_Address]:
         try:
@@ -132,14 +153,45 @@ class DirectTransport:
         found = self._resolved.get((host, port))
         if found is not None and time.monotonic() - found[0] < RESOLVED_S:
             return found[1]
-        loop = asyncio.get_running_loop()
-        try:
-            infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (socket.gaierror, UnicodeError) as error:
-            raise NotAccepted("name_not_resolved", f"the name {host} cannot be resolved") from error
-        addresses = [(socket.AddressFamily(family), address) for family, _, _, _, address in infos]
+        # A name may lead where an address could not be registered.
+        addresses = [found for found in await lookup(host, port) if not is_forbidden(ip_address(str(found[1][0])))]
+        if not addresses:
+            raise NotAccepted("name_not_resolved", f"the name {host} leads to a link-local or cloud metadata address alone")
         self._resolved[host, port] = (time.monotonic(), addresses)
         return addresses
+
+
+async def _open_one(address: _Address) -> socket.socket:
+    """Raises: `OSError`."""
+    family, where = address
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        enable_stamps(sock)
+        await asyncio.get_running_loop().sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _give_up(tasks: list[asyncio.Task[socket.socket]]) -> None:
+    """Ends attempts that are no longer needed; one that got through meanwhile is closed."""
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, socket.socket):
+            ended.close()
+
+
+async def lookup(host: str, port: int) -> list[_Address]:
+    """The addresses that `host` leads to. Raises: `NotAccepted`."""
+    try:
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        raise NotAccepted("name_not_resolved", f"the name {host} cannot be resolved") from error
+    return [(socket.AddressFamily(family), address) for family, _, _, _, address in infos]
 
 
 def render(outgoing: Outgoing) -> bytes:

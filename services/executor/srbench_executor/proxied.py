@@ -17,6 +17,9 @@ class _Exchange:
     def __init__(self, task: asyncio.Task[None]) -> None:
         self._task = task
 
+    def catch_up(self) -> None:
+        """httpx leaves nothing for later."""
+
     def abort(self) -> None:
         self._task.cancel()
 
@@ -91,7 +94,7 @@ class ProxiedTransport:
                 await response.aclose()
         except httpx.HTTPError as error:
             if sending:
-                listener.on_end(False, [], "" if _was_cut(error) else str(error))
+                listener.on_end(False, [], "" if _was_cut(error) else str(error), time.monotonic_ns())
             elif not written.done():
                 said = str(error) or type(error).__name__
                 reason = "tls_failed" if "SSL" in said or "certificate" in said.lower() else "connect_failed"
@@ -107,7 +110,7 @@ class ProxiedTransport:
         async for data in response.stream:
             burst += 1
             listener.on_body(data, time.monotonic_ns(), False, burst)
-        listener.on_end(True, [], "")
+        listener.on_end(True, [], "", time.monotonic_ns())
 
 
 def _was_cut(error: httpx.HTTPError) -> bool:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import zstandard
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import target_pb2
-from srbench_kit.completion import Completion, dump_json
+from srbench_kit.completion import (
+    RECEIPT_FIELD,
+    Completion,
+    Headers,
+    content_type,
+    dump_json,
+    load_json,
+    read_answer,
+)
 from srbench_kit.redact import Redactor
 from srbench_kit.times import fill_time
+from srbench_kit.values import Json
 
 from srbench_executor.call import Call, Cut
 
@@ -28,10 +37,10 @@ class Settlement:
     text: str
 
 
-def not_accepted(reason: str, message: str, redactor: Redactor) -> Settlement:
-    """The settlement of a call whose request was never written."""
+def not_accepted(reason: str, message: str, redactor: Redactor, now_ns: int) -> Settlement:
+    """The settlement of a call whose request was never written. `now_ns`: nanoseconds since 1970."""
     receipt = pb.Receipt(status=pb.CALL_STATUS_NOT_ACCEPTED, reason=reason, message=redactor.text(message))
-    fill_time(receipt.finish_time, time.time_ns())
+    fill_time(receipt.finish_time, now_ns)
     return Settlement(receipt=receipt, evidence=b"", text="")
 
 
@@ -47,15 +56,17 @@ def settlement(
         session_id=session_id,
         received_bytes=call.body.size,
     )
-    text = ""
+    text, evidence = "", b""
     if call.completion is not None:
-        _fill_from_answer(receipt, call.completion, redactor)
+        body, completion = _kept(call, call.completion, redactor)
+        evidence = _evidence(call, body, request_sha256, redactor)
+        _fill_from_answer(receipt, completion, redactor)
         text = known(redactor, call.completion.text)
         if verdict.status != pb.CALL_STATUS_COMPLETED or call.cut is not None:
             receipt.output_complete = False
             receipt.usage_final = receipt.usage_final and call.cut is None
     _fill_times(receipt, call)
-    return Settlement(receipt=receipt, evidence=_evidence(call, request_sha256, redactor), text=text)
+    return Settlement(receipt=receipt, evidence=evidence, text=text)
 
 
 def judge(call: Call, target: target_pb2.Target) -> Cut:
@@ -65,7 +76,7 @@ def judge(call: Call, target: target_pb2.Target) -> Cut:
     completion = call.completion
     assert completion is not None, "a call without a cut has an answer"
     if completion.reason:
-        accepted = completion.http_status not in (429, 503)
+        accepted = completion.http_status not in (429, 503) or completion.generation_seen or completion.passed_on
         status = pb.CALL_STATUS_FAILED if accepted else pb.CALL_STATUS_NOT_ACCEPTED
         return Cut(status, completion.reason, completion.message)
     wanted = target.expected_response_model
@@ -100,7 +111,7 @@ def _fill_from_answer(receipt: pb.Receipt, completion: Completion, redactor: Red
 def _fill_times(receipt: pb.Receipt, call: Call) -> None:
     if call.start_time_ns:
         fill_time(receipt.start_time, call.start_time_ns)
-    fill_time(receipt.finish_time, time.time_ns())
+    fill_time(receipt.finish_time, call.clock.now_ns())
     if call.connect_ns is not None:
         receipt.connect_ns = call.connect_ns
     if call.sent_ns is None:
@@ -116,17 +127,36 @@ def _fill_times(receipt: pb.Receipt, call: Call) -> None:
         receipt.first_content_ns = max(0, first.content_ns - call.sent_ns)
 
 
-def _evidence(call: Call, request_sha256: str, redactor: Redactor) -> bytes:
-    """The compressed evidence; empty when the endpoint never answered."""
-    if call.http_status is None or call.completion is None:
-        return b""
-    body = redactor.data(call.body.value())
-    if leaks(redactor, call.completion):
-        body = _rewritten(call.completion, redactor)
-    evidence = pb.Evidence(http_status=call.http_status, body=body, request_sha256=request_sha256, clean_end=call.clean_end)
+def _kept(call: Call, completion: Completion, redactor: Redactor) -> tuple[bytes, Completion]:
+    """The body to keep, secrets removed, and what it says: the receipt tells what can be derived from it again."""
+    received = call.body.value()
+    body = redactor.data(received)
+    if body is received and not leaks(redactor, completion):
+        return body, completion
+    said = _read_again(call, completion, body, redactor)
+    if leaks(redactor, said):
+        body = _rewritten(call, completion, redactor)
+        said = _read_again(call, completion, body, redactor)
+    return body, said
+
+
+def _read_again(call: Call, completion: Completion, body: bytes, redactor: Redactor) -> Completion:
+    headers, trailers = _clean(call.headers, redactor), _clean(call.trailers, redactor)
+    return read_answer(completion.http_status, headers, body, clean_end=call.clean_end, trailers=trailers)
+
+
+def _clean(headers: Headers, redactor: Redactor) -> list[tuple[str, str]]:
+    return [(name, redactor.header(name, value)) for name, value in headers]
+
+
+def _evidence(call: Call, body: bytes, request_sha256: str, redactor: Redactor) -> bytes:
+    """The compressed evidence of an answer whose body, secrets removed, is `body`."""
+    evidence = pb.Evidence(
+        http_status=call.http_status or 0, body=body, request_sha256=request_sha256, clean_end=call.clean_end
+    )
     for found, into in ((call.headers, evidence.headers), (call.trailers, evidence.trailers)):
-        for name, value in found:
-            into.add(name=name, value=known(redactor, value))
+        for name, value in _clean(found, redactor):
+            into.add(name=name, value=value)
     return _compressor.compress(evidence.SerializeToString())
 
 
@@ -152,18 +182,27 @@ def leaks(redactor: Redactor, completion: Completion) -> bool:
     return any(known(redactor, text) != text for text in (completion.text, completion.reasoning, completion.refusal, calls))
 
 
-def _rewritten(completion: Completion, redactor: Redactor) -> bytes:
-    """A stream of one event that says what the answer said, secrets removed: its bytes as received must not be kept."""
-    message = {
+def _rewritten(call: Call, completion: Completion, redactor: Redactor) -> bytes:
+    """What the answer said in one event or document, secrets removed: its bytes as received must not be kept."""
+    message: dict[str, Json] = {
         "content": known(redactor, completion.text),
         "reasoning_content": known(redactor, completion.reasoning),
         "refusal": known(redactor, completion.refusal),
     }
-    event = {
+    if completion.tool_calls:
+        message["tool_calls"] = [
+            {"index": index, "id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for index, one in enumerate(completion.tool_calls)
+        ]
+    event: dict[str, Json] = {
         "model": known(redactor, completion.model),
         "choices": [{"index": 0, "delta": message, "finish_reason": completion.finish_reason or None}],
         "usage": completion.usage,
     }
+    with suppress(ValueError, RecursionError):
+        event |= {RECEIPT_FIELD: load_json(completion.router_receipt)}
+    if content_type(call.headers) != "text/event-stream":
+        return redactor.data(dump_json(event))
     note = b": rewritten, because the stream as received spelled out a secret\n\n"
     end = b"data: [DONE]\n\n" if completion.usage_final else b""
     return note + b"data: " + redactor.data(dump_json(event)) + b"\n\n" + end
@@ -172,10 +211,17 @@ def _rewritten(completion: Completion, redactor: Redactor) -> bytes:
 def settle_facts(key: pb.CallKey, settled: Settlement) -> list[pb.Fact]:
     """The facts that record a settlement: its evidence in chunks, then the settlement itself."""
     packed = settled.evidence
-    facts = [
-        pb.Fact(evidence=pb.EvidenceChunk(key=key, offset=offset, data=packed[offset : offset + CHUNK_BYTES]))
-        for offset in range(0, len(packed), CHUNK_BYTES)
-    ]
-    digest = hashlib.sha256(packed).hexdigest() if packed else ""
-    settle = pb.Settle(key=key, receipt=settled.receipt, evidence_sha256=digest, evidence_byte_count=len(packed))
-    return [*facts, pb.Fact(settle=settle)]
+    facts: list[pb.Fact] = []
+    # Filled in place: a message that is given to another one is copied.
+    for offset in range(0, len(packed), CHUNK_BYTES):
+        facts.append(pb.Fact())
+        chunk = facts[-1].evidence
+        chunk.key.CopyFrom(key)
+        chunk.offset, chunk.data = offset, packed[offset : offset + CHUNK_BYTES]
+    facts.append(pb.Fact())
+    settle = facts[-1].settle
+    settle.key.CopyFrom(key)
+    settle.receipt.CopyFrom(settled.receipt)
+    if packed:
+        settle.evidence_sha256, settle.evidence_byte_count = hashlib.sha256(packed).hexdigest(), len(packed)
+    return facts

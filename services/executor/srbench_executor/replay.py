@@ -8,6 +8,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_executor.facts import FactStream
 from srbench_executor.receipts import CHUNK_BYTES, Settlement, compress_evidence, settle_facts
+from srbench_executor.retelling import FULL, Retelling
 from srbench_executor.spool import Spool, Unacknowledged
 
 MESSAGE = "the executor ended while the call was under way; what had come until then is kept"
@@ -36,19 +37,25 @@ def facts_of(call: Unacknowledged) -> list[pb.Fact]:
     return settle_facts(call.dispatch.key, Settlement(receipt=receipt, evidence=packed, text=""))
 
 
-async def replay(spool: Spool, facts: FactStream) -> None:
-    """Settles all left-over calls; back when accounting has them. What it refuses for want of space stays in the spool."""
-    waiting = [(call, facts.record(facts_of(call))) for call in spool.left_over()]
-    kept = 0
-    for call, future in waiting:
+async def replay(spool: Spool, facts: FactStream, retelling: Retelling) -> None:
+    """Settles all left-over calls; back when accounting has them, but for those that it has no room for: these stay in the
+    spool until it has."""
+    waiting = [(call, (told := facts_of(call)), facts.record(told)) for call in spool.left_over()]
+    kept: list[list[pb.Fact]] = []
+    for call, told, future in waiting:
         ack = await future
-        if ack.reason == "STORAGE_FULL":
-            kept += 1
+        if ack.reason == FULL:
+            kept.append(told)
         elif ack.reason:
             _log.error("accounting refused a left-over receipt: %s (%s)", ack.message, ack.reason)
         else:
             _log.info("a left-over call was settled", extra={"facts": {"settled": call.settle is not None}})
     if waiting:
-        _log.info("%d left-over calls were told to accounting", len(waiting) - kept)
-    if not kept:
+        _log.info("%d left-over calls were told to accounting", len(waiting) - len(kept))
+    for told in kept[:-1]:
+        retelling.keep(told, lambda: None)
+    if kept:
+        # They are told in order.
+        retelling.keep(kept[-1], spool.forget_left_over)
+    else:
         spool.forget_left_over()

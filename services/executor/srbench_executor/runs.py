@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from dataclasses import dataclass, field
 
 from srbench.v1 import plan_pb2, target_pb2
@@ -40,7 +41,7 @@ class Run:
     subjects: list[Subject]
     auxiliary: dict[str, Subject]
     redactor: Redactor
-    # When the run must be over, in seconds since 1970; infinite when its context says nothing.
+    # When the run must be over, by this process's monotonic clock; infinite when its context says nothing.
     deadline: float
     options: dict[str, dict[str, Json]] = field(default_factory=dict)
     cells: set[object] = field(default_factory=set)
@@ -67,9 +68,18 @@ def prepare(context: queue_pb.RunContext) -> Run:
         subjects=[subject(target) for target in context.targets],
         auxiliary={target.id: subject(target) for target in context.auxiliary_targets},
         options={name: given for name, given in options.items() if isinstance(given, dict)},
-        deadline=context.deadline_time.ToNanoseconds() / 1e9 if context.HasField("deadline_time") else float("inf"),
+        deadline=time.monotonic() + _left_s(context),
         redactor=Redactor([value for name in sorted(names) if (value := os.environ.get(name))]),
     )
+
+
+def _left_s(context: queue_pb.RunContext) -> float:
+    """What is left of the run's time; a planner of before tells only when it must be over."""
+    if context.HasField("time_left"):
+        return context.time_left.ToNanoseconds() / 1e9
+    if context.HasField("deadline_time"):
+        return context.deadline_time.ToNanoseconds() / 1e9 - time.time()
+    return float("inf")
 
 
 class RunBook:

@@ -38,6 +38,8 @@ class Executor(ExecutorServiceServicer):
             call_count=worker.call_count,
             capacity=worker.capacity,
             draining=worker.draining,
+            harness_cell_count=worker.harness_cell_count,
+            harness_capacity=worker.harness_capacity,
         )
         status.loop_lag.FromNanoseconds(int(worker.activity.loop_lag_s * 1e9))
         return status

@@ -61,21 +61,22 @@ class _Stream:
 
     def take(self) -> bytes:
         """The body since the last time, without secrets; keeps back what may be the beginning of one."""
-        data = self.redactor.data(self.held + b"".join(self.parts))
-        self.parts.clear()
+        parts, self.parts = self.parts, []
+        if self.redactor.empty:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        data = self.redactor.data(self.held + b"".join(parts))
         count = self.redactor.held_back(data)
         self.held = data[len(data) - count :]
         return data[: len(data) - count]
 
     def take_head(self) -> bytes:
-        """Status and headers as the beginning of an `Evidence`; empty when they were taken before or never came."""
-        if self.head is None:
-            return b""
+        """Status and headers, which came and were not taken before, as the beginning of an `Evidence`."""
+        assert self.head is not None
         status, headers = self.head
         self.head = None
         evidence = pb.Evidence(http_status=status)
         for name, value in headers:
-            evidence.headers.add(name=name, value=self.redactor.data(value.encode()).decode())
+            evidence.headers.add(name=name, value=self.redactor.header(name, value))
         return evidence.SerializeToString()
 
 
@@ -85,7 +86,7 @@ class Spool:
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         """Raises: `Conflict` (`SPOOL_IN_USE`) when another process has the folder."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._folder = folder
+        self._folder = self.folder = folder
         self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,10 +176,12 @@ class Spool:
         numbers = []
         for number in self._dirty:
             stream = self._streams[number]
-            for kind, data in ((_HEAD, stream.take_head()), (_DATA, stream.take())):
-                if data:
-                    records.append(_record(kind, number, data))
-                    numbers.append(number)
+            if stream.head is not None:
+                records.append(_record(_HEAD, number, stream.take_head()))
+                numbers.append(number)
+            if data := stream.take():
+                records.append(_record(_DATA, number, data))
+                numbers.append(number)
         self._dirty.clear()
         if records:
             self._append(records, numbers)
@@ -217,8 +220,9 @@ class Spool:
         self.healthy = True
         calls = self._calls_in.setdefault(location.segment, set())
         for number in numbers:
-            calls.add(number)
-            self._segments_of.setdefault(number, set()).add(location.segment)
+            if number not in calls:
+                calls.add(number)
+                self._segments_of.setdefault(number, set()).add(location.segment)
         if location.segment != self._current:
             before, self._current = self._current, location.segment
             if before and not self._calls_in.get(before):

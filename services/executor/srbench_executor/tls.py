@@ -32,7 +32,9 @@ class TlsLayer:
     def __init__(self, host: str) -> None:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._session = client_context().wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        # Certificates and the names in handshakes have no dot at their end (RFC 6066), whatever the address has.
+        name = host.rstrip(".")
+        self._session = client_context().wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         self.ended = False
 
     async def handshake(self, sock: socket.socket) -> None:

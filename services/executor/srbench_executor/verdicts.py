@@ -71,7 +71,7 @@ def outcome(cell: Cell, verdict: Verdict, now_ns: int) -> pb.CellOutcome:
         reason=verdict.reason,
         message=verdict.message,
     )
-    fill_time(found.start_time, int(cell.began * 1e9))
+    fill_time(found.start_time, cell.began_ns)
     fill_time(found.finish_time, now_ns)
     if verdict.grade is not None:
         _fill_grade(found, verdict.grade)

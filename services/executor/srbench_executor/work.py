@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import grader_service_pb2 as grader_pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_kit.completion import Completion
+from srbench_kit.steady import SteadyClock
 from srbench_kit.values import Json
 
 from srbench_executor.call import Call, Cut
@@ -24,6 +27,8 @@ class Ended:
     Attributes:
         text: the final channel.
         quality_failure: `output_limit`, `output_chars` or `repetition` when the model did not come to an end; else empty.
+        recorded: whether this is what accounting had of the call before this process asked for it; nothing was sent.
+        completion: the whole answer as this process read it; `None` when it saw none.
     """
 
     status: pb.CallStatus.ValueType
@@ -32,6 +37,8 @@ class Ended:
     text: str
     finish_reason: str
     quality_failure: str
+    recorded: bool = False
+    completion: Completion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +79,13 @@ class Cell:
         self.key: pb.CallKey | None = None
         self.stopped: Cut | None = None
         self.lost = False
+        # Spans of the cell and of its call; absent when nothing is traced.
+        self.span: Any = None
+        self.call_span: Any = None
         self.grading_since = 0.0
-        self.began = time.time()
+        # For its stamps, which fit together; and when it began, by the monotonic clock, for its bounds.
+        self.clock = SteadyClock()
+        self.began_ns, self.began = self.clock.now_ns(), time.monotonic()
         self._stop = asyncio.Event()
 
     def stop(self, cut: Cut) -> None:

@@ -6,24 +6,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from srbench_kit import reference_answers
 from srbench_kit.errors import InvalidInput
+from srbench_kit.reference_answers import DEFAULT_OPTIONS
 
 from srbench_grader import phrases
 from srbench_grader.final_text import final_text
 from srbench_grader.grading import AMBIGUOUS, PARSED, UNPARSED, Case, Grader, Grading, JudgeReply
 from srbench_grader.letters import Letters, plain, read_letters
 
-VERSION = "sr-bench-choice-v1"
-DEFAULT_OPTIONS = 10
-MAX_OPTIONS = 26
+VERSION = "sr-bench-choice-v2"
 # Places looked at, from the end; a text with more of them is hostile.
 _MAX_HITS = 4000
 _MAX_LINES = 20_000
 
 _STRICT = re.compile(r"(?:answer:\s*)?(?:\(([A-Za-z])\)|([A-Za-z]))\.?", re.IGNORECASE)
 _ALONE = re.compile(
-    r"[\s>#*\-•+|\"'_(\[{]{0,12}(?:\d{1,3}[.)]\s{1,3})?"
+    r"[\s>#*\-•+|\"'_(\[{]{0,12}(?:(?:=>|→|∴)\s?)?(?:\d{1,3}[.)]\s{1,3})?"
     r"(?P<word>(?:(?:the|final|correct|my)\s+){0,3}(?:answer|option|choice|letter|(?:final|correct|selected)(?=:))\s{0,3}[:=\-|]{0,2}\s{0,3})?"
     r"[\s(\[{\"'<]{0,8}(?P<letter>[A-Za-z])[\s)\]}\"'>_|]{0,8}[.,!:;。]?[\s)\]}\"'|]{0,8}",
     re.IGNORECASE,
@@ -33,6 +34,7 @@ _LED = re.compile(
     r"(?P<mark>,? (?:because|since)| it is|\)|\]|\.|:|,| -| –| —)\s*\S",
     re.IGNORECASE,
 )
+_OPTION = re.compile(r"\b([A-Z])\)")
 _INITIALS = re.compile(r"[A-Z]\.\s*[A-Z]\.\s*[A-Z][a-z]|[A-Z]\.[A-Za-z]")
 # Latin names of species are written with a capital and a full stop, too.
 _SPECIES = re.compile(
@@ -72,8 +74,8 @@ def judge(text: str, case: Case, _replies: tuple[JudgeReply, ...] = ()) -> Gradi
     Raises: `InvalidInput` (`BAD_REFERENCE`) when the reference is no letter of the case's options.
     """
     options = case.choice_count or DEFAULT_OPTIONS
-    reference = str(case.answer).strip().upper() if isinstance(case.answer, str) else ""
-    if len(reference) != 1 or not 0 <= ord(reference) - ord("A") < min(options, MAX_OPTIONS):
+    reference = reference_answers.letter(case.answer, options)
+    if reference is None:
         raise InvalidInput(
             "BAD_REFERENCE",
             f"the reference of {case.case_id or 'the case'} is not one of the letters of its {options} options",
@@ -209,14 +211,15 @@ def _statement(
     before = text[max(0, position - 80) : position]
     if kind == "boxed":
         return _moved(read_letters(ahead, 0), position + length) if before.endswith("\\") else None
-    if before[-1:].isalpha() and kind != "chinese pick" and ord(before[-1]) < 0x2E80:
+    if before[-1:].isalpha() and kind != "chinese pick" and ord(before[-1]) < 0x2E80 and not _capital(text, position):
         return None
     clause = phrases.CLAUSE_BREAK.split(before)[-1]
     if phrases.DENIED.search(clause):
         return None
     if kind == "pick":
         return _picked(ahead, before, position + length, link)
-    match = link.match(ahead)
+    # "Options:" and "Choices:" stand above a list of them.
+    match = None if kind == "option" and ahead[:1] in "sS" else link.match(ahead)
     colon = match is not None and ":" in (match["link"] or "")
     if match and _decisive(kind, clause, before, colon):
         start = match.end()
@@ -234,6 +237,11 @@ def _statement(
     if negated:
         denied.add(negated[1].upper())
     return _beside(ahead, before, position, length, kind)
+
+
+def _capital(text: str, position: int) -> bool:
+    """Whether a word in the middle of another begins at `position`: `finalAnswer`."""
+    return text[position].isupper() and text[position - 1].islower()
 
 
 def _names(found: Letters, ahead: str, options: int) -> bool:
@@ -300,7 +308,8 @@ def _conclusion(text: str, start: int, options: int) -> tuple[str, ...] | None:
 
 def _weak(text: str, lines: list[str], options: int) -> Choice:
     """Forms that count only when nothing better is said and they name one letter."""
-    asserted = dict.fromkeys(match[1] for _, match in zip(range(200), phrases.IS_CORRECT.finditer(text), strict=False))
+    forms = phrases.ASSERTED if text.isascii() else (*phrases.ASSERTED, phrases.WIDE_IS_CORRECT)
+    asserted = dict.fromkeys(match[1] for form in forms for match in islice(form.finditer(text), 200) if _meant(match))
     if asserted:
         return _choice(tuple(asserted), options)
     together = read_letters(lines[-1], 0)
@@ -314,10 +323,17 @@ def _weak(text: str, lines: list[str], options: int) -> Choice:
     return _choice((letter,), options) if letter and everywhere == {letter} else _NOTHING
 
 
+def _meant(match: re.Match[str]) -> bool:
+    """Whether what is asserted is neither denied nor supposed in the clause before it."""
+    before = match.string[max(0, match.start(1) - 80) : match.start(1)]
+    return not phrases.DENIED.search(phrases.CLAUSE_BREAK.split(before)[-1])
+
+
 def _led_letter(line: str) -> str | None:
     """The letter that leads a line such as "B) text" or "Option B: text"."""
     match = _LED.match(line)
-    if match is None:
+    if match is None or len(set(_OPTION.findall(line[:400]))) > 2:
+        # "(A) wrong (B) right (C) wrong" goes through the options.
         return None
     letter, mark = match["letter"], match["mark"]
     if not match["word"]:

@@ -15,7 +15,7 @@ from srbench_grader.hidden_tests import IoTests, io_tests
 from srbench_grader.solutions import Solved
 from srbench_grader.workshop import Workshop
 
-VERSION = "sr-bench-code-v1"
+VERSION = "sr-bench-code-v2"
 TEST_TIMEOUT_S = 6.0
 # Without an option all tests together have what upstream gives them, at least and at most these.
 LEAST_GRADE_S, MOST_GRADE_S = 300.0, 1800.0
@@ -28,10 +28,12 @@ async def run(submission: Submission, case: Case, workshop: Workshop) -> Grading
     Raises: `InvalidInput` (`BAD_TESTS`, `BAD_OPTION`), `NotFound` (`NO_HIDDEN_TESTS`), `Unreachable` (`NO_SANDBOX`,
     `SANDBOX_FAILED`): failures to grade, never wrong answers.
     """
-    code = program_in(submission.text)
+    code = await workshop.apart.read(program_in, submission.text)
     if code is None:
         return Grading(correct=False, status=UNPARSED, details={"reason": "no_python_code_block"})
     tests = io_tests(await workshop.hidden(case), case.case_id)
+    if tests.function:
+        code = await workshop.apart.read(program_in, submission.text, tests.function) or code
     test_s = seconds(case.options, "test_timeout_s", TEST_TIMEOUT_S)
     usual_s = min(max((test_s + 1) * len(tests.tests) + 5, LEAST_GRADE_S), MOST_GRADE_S)
     grade_s = seconds(case.options, "grade_timeout_s", usual_s)

@@ -8,6 +8,11 @@ from __future__ import annotations
 import json
 from decimal import Decimal, InvalidOperation
 
+from srbench_kit.errors import InvalidInput
+
+# Below Python's own bound on reading whole numbers.
+_MOST_DIGITS = 4000
+
 
 def same_output(given: str, expected: str) -> bool:
     """Whether two printed outputs are equal: line by line without outer blanks, numbers by value as a second chance."""
@@ -25,7 +30,13 @@ def _same_line(given: str, expected: str) -> bool:
     if given == expected:
         return True
     numbers, wanted = _decimals(given), _decimals(expected)
-    return numbers is not None and wanted is not None and numbers == wanted
+    if numbers is None or wanted is None:
+        return False
+    try:
+        return numbers == wanted
+    except InvalidOperation:
+        # A signalling NaN is equal to nothing, and raises where it is compared.
+        return False
 
 
 def _decimals(line: str) -> list[Decimal] | None:
@@ -38,10 +49,18 @@ def _decimals(line: str) -> list[Decimal] | None:
 def same_value(given: bytes, expected: str) -> bool:
     """Whether a returned value, as JSON, equals the expected one, as JSON.
 
-    Raises: `ValueError` when `expected` is no JSON.
+    Raises: `InvalidInput` (`BAD_TESTS`) when `expected` is no JSON.
     """
-    wanted = json.loads(expected)
     try:
-        return bool(json.loads(given) == wanted)
+        wanted = json.loads(expected, parse_int=_whole)
+    except (ValueError, RecursionError):
+        raise InvalidInput("BAD_TESTS", "the output that is expected of a call is no JSON value") from None
+    try:
+        return bool(json.loads(given, parse_int=_whole) == wanted)
     except (ValueError, RecursionError):
         return False
+
+
+def _whole(digits: str) -> int | Decimal:
+    """A whole number of any length; one that Python would not read at once as a decimal, which is as exact."""
+    return int(digits) if len(digits) < _MOST_DIGITS else Decimal(digits)

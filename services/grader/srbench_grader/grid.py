@@ -6,27 +6,32 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from srbench_kit import reference_answers
 from srbench_kit.errors import InvalidInput
+from srbench_kit.reference_answers import Grid
 from srbench_kit.values import Json
 
 from srbench_grader.final_text import final_text
 from srbench_grader.grading import AMBIGUOUS, PARSED, UNPARSED, Case, Grader, Grading, JudgeReply
 
-VERSION = "sr-bench-grid-v1"
-MAX_SIDE = 30
+VERSION = "sr-bench-grid-v2"
 _MAX_DEPTH = 3
-
-Grid: TypeAlias = list[list[int]]
 
 _BRACKET = re.compile(r"[\[\]]")
 _NESTED = re.compile(r"\[\s*\[")
+_OBJECTS = re.compile(r"\[\s*\{")
+_LINK = re.compile(r"\((?:https?:|[/#])")
 _DIGITS_ONLY = re.compile(r"[\[\]0-9,\s]+")
 _LOOSE_COMMA = re.compile(r",(\s*\])")
 _ROW_GAP = re.compile(r"\](\s*)\[")
 _DIGIT_GAP = re.compile(r"(?<=\d)[ \t]+(?=\d)")
 _TEXT_ROW = re.compile(r"[ \t]*\d(?:[ \t]+\d)*[ \t]*")
+# Rows in brackets one below the other, which no brackets hold together.
+_LOOSE_ROWS = re.compile(
+    r"^(?:[ \t]{0,16}\[ {0,4}\d(?: {0,4}[ ,] {0,4}\d){0,29} {0,4},? {0,4}\],?[ \t]{0,4}(?:\r?\n|\Z)){2,30}", re.MULTILINE
+)
+_MARKS = re.compile(r"[\[\],]")
 _NUMBERS = re.compile(r"[-\d.,\s]*\d[-\d.,\s]*")
 _MAX_ROW_CHARS = 400
 
@@ -59,12 +64,6 @@ def judge(text: str, case: Case, _replies: tuple[JudgeReply, ...] = ()) -> Gradi
     return _grading(found, listed, expected)
 
 
-def judge_parts(texts: Sequence[str], case: Case) -> Grading:
-    """Like `judge`, with one text for each test input."""
-    listed, expected = reference_grids(case)
-    return _grading(read_grids(texts, len(expected)), listed, expected)
-
-
 def _grading(found: Grids, listed: bool, expected: list[Grid]) -> Grading:
     grids = found.grids or []
     complete = len(grids) == len(expected)
@@ -93,12 +92,11 @@ def reference_grids(case: Case) -> tuple[bool, list[Grid]]:
 
     Raises: `InvalidInput` (`BAD_REFERENCE`).
     """
-    grid = _grid(case.answer)
+    grid = reference_answers.grid(case.answer)
     if grid is not None and case.metadata.get("output_format") != "grids":
         return False, [grid]
-    grids = [_grid(item) for item in case.answer] if isinstance(case.answer, list) else []
-    found = [item for item in grids if item is not None]
-    if not found or len(found) != len(grids):
+    found = reference_answers.grids(case.answer)
+    if found is None:
         raise InvalidInput(
             "BAD_REFERENCE", f"the reference of {case.case_id or 'the case'} is neither a grid nor a list of grids"
         )
@@ -138,7 +136,7 @@ def _read_one(text: str, count: int) -> Grids:
     value = _value(text[start:end], depth)
     if depth == _MAX_DEPTH:
         return _listed(value, count, strict)
-    last = _grid(value)
+    last = reference_answers.grid(value)
     if last is None:
         return Grids(grids=None, status=UNPARSED, problem=_fault(value))
     if count == 1:
@@ -147,7 +145,7 @@ def _read_one(text: str, count: int) -> Grids:
     for start, end, depth in reversed(groups[:-1]):
         if len(grids) == count or depth != 2:
             break
-        earlier = _grid(_value(text[start:end], depth))
+        earlier = reference_answers.grid(_value(text[start:end], depth))
         if earlier is None:
             return Grids(grids=None, status=UNPARSED, problem="malformed")
         grids.insert(0, earlier)
@@ -157,9 +155,8 @@ def _read_one(text: str, count: int) -> Grids:
 
 def _listed(value: Json, count: int, strict: bool) -> Grids:
     """A list of grids; more than were asked for is a hedge."""
-    grids = [_grid(item) for item in value] if isinstance(value, list) else []
-    found = [grid for grid in grids if grid is not None]
-    if not found or len(found) != len(grids):
+    found = reference_answers.grids(value)
+    if found is None:
         return Grids(grids=None, status=UNPARSED, problem=_fault(value))
     if len(found) > count:
         return Grids(grids=None, status=AMBIGUOUS, problem="too_many_grids")
@@ -179,6 +176,9 @@ def _nested_groups(text: str) -> list[tuple[int, int, int]]:
             open_at.append((position, 0))
         elif open_at:
             start, inner = open_at.pop()
+            if _OBJECTS.match(text, start):
+                # The grids in a list of objects stand for themselves.
+                continue
             if open_at and open_at[-1][1] <= inner:
                 open_at[-1] = (open_at[-1][0], inner + 1)
             while groups and groups[-1][0] > start:
@@ -188,8 +188,10 @@ def _nested_groups(text: str) -> list[tuple[int, int, int]]:
 
 
 def _holds_data(text: str, group: tuple[int, int, int]) -> bool:
-    """Whether a nested group may be meant as a grid: `[[1, 0]]` is, `[[source]]` is not."""
+    """Whether a nested group may be meant as a grid: `[[1, 0]]` is, `[[source]]` and `[[1]](https://...)` are not."""
     start, end, _ = group
+    if _LINK.match(text, end):
+        return False
     return any(character.isdigit() for character in text[start : min(end, start + 2000)]) and bool(
         _NESTED.match(text, start)
     )
@@ -212,29 +214,17 @@ def _value(group: str, depth: int) -> Json:
     return value
 
 
-def _grid(value: Json) -> Grid | None:
-    """`value` as a grid: 1 to 30 rows of the same 1 to 30 whole numbers from 0 to 9; None when it is anything else."""
-    if not isinstance(value, list) or not 1 <= len(value) <= MAX_SIDE:
-        return None
-    rows: Grid = []
-    for row in value:
-        if not isinstance(row, list) or not 1 <= len(row) <= MAX_SIDE:
-            return None
-        cells = [cell for cell in row if type(cell) is int and 0 <= cell <= 9]
-        if len(cells) != len(row) or len(cells) != len(value[0] if isinstance(value[0], list) else ()):
-            return None
-        rows.append(cells)
-    return rows
-
-
 def _fault(value: Json) -> str:
     return "malformed" if value is None else "not_a_grid"
 
 
 def _read_rows(text: str, count: int) -> Grids:
-    """Grids written as plain rows of digits apart by spaces. Counts only when the text holds exactly as many as wanted."""
+    """Grids written as plain rows of digits apart by spaces, or as rows in brackets.
+
+    They count only when the text holds exactly as many as wanted.
+    """
     blocks: list[Grid] = [[]]
-    for line in text.splitlines():
+    for line in _LOOSE_ROWS.sub(lambda rows: _MARKS.sub(" ", rows[0]), text).splitlines():
         if len(line) <= _MAX_ROW_CHARS and _TEXT_ROW.fullmatch(line):
             blocks[-1].append([int(cell) for cell in line.split()])
         elif _NUMBERS.fullmatch(line[:_MAX_ROW_CHARS]):
@@ -246,7 +236,7 @@ def _read_rows(text: str, count: int) -> Grids:
         return Grids(grids=None, status=UNPARSED, problem="no_grid")
     if len(written) != count:
         return Grids(grids=None, status=AMBIGUOUS, problem="unclear_rows")
-    checked = [_grid([list[Json](row) for row in block]) for block in written]
+    checked = [reference_answers.grid([list[Json](row) for row in block]) for block in written]
     grids = [grid for grid in checked if grid is not None]
     if len(grids) != count:
         return Grids(grids=None, status=UNPARSED, problem="not_a_grid")

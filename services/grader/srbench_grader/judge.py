@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from srbench_kit import reference_answers
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
@@ -62,7 +63,7 @@ def judge(text: str, case: Case, replies: tuple[JudgeReply, ...] = ()) -> Gradin
     fails or says nothing readable gives no grade (`JUDGE_FAILED`, `JUDGE_MALFORMED`), never a wrong answer.
     Raises: `InvalidInput` (`BAD_REFERENCE`, `BAD_OPTION`).
     """
-    if not isinstance(case.answer, str) or not case.answer.strip():
+    if reference_answers.text(case.answer) is None:
         raise InvalidInput("BAD_REFERENCE", f"the reference of {case.case_id or 'the case'} is no text")
     answer = final_text(text).strip()
     if not answer:

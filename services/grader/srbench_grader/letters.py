@@ -20,15 +20,18 @@ _TRANSLATION = str.maketrans(
     {
         "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "【": "[", "】": "]", "「": "[", "」": "]",
         "『": "[", "』": "]", "〔": "[", "〕": "]", "《": "[", "》": "]", "İ": "I", "\u200b": "", "\u200c": "",
-        "\u200d": "", "\u2060": "", "\ufeff": "", "\u00a0": " ",
+        "\u200d": "", "\u2060": "", "\ufeff": "", "\u00a0": " ", "⇒": "→", "⟹": "→", "⟶": "→", "➜": "→", "➔": "→", "➡": "→",
     }
 )  # fmt: skip
+
+_STRUCK_OUT = re.compile(r"~~[^~\n]{1,200}~~")
+_PICTURES = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\u20e3\U0001f300-\U0001faff]")
 
 _OPEN = re.compile(
     r"""["'\s_|({\[<>]{0,16}
     (?:(?:(?:the|la|le|el|il|die|der)\s+)?
        (?:option|choice|letter|alternative|answer|letra|lettre|lettera|opción|opcion|opção|opzione|buchstabe|alternativa)
-       [\s:#]{1,4}["'\s({\[]{0,6})?""",
+       ["']?[\s:#]{1,4}["'\s({\[]{0,6})?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LETTER = re.compile(r"[A-Za-z](?![A-Za-z0-9_])")
@@ -37,7 +40,8 @@ _CLOSE = re.compile(r"[\"'_|)}\]>]{0,8}")
 _ALTERNATIVE = re.compile(
     r"""(?P<gap>["'\s_|)}\]>({]{0,10})
     (?P<separator>[.;,]\s*(?:or|alternatively|possibly|maybe|perhaps)\b,?|(?:,\s*)?(?:and\s*/\s*or|and|or|und|oder|ou|et|o|y|e|of|eller|и|или|nor|vs\.?|versus)\b|[,;/&|、–—]|或者?|和|또는|)
-    [\s{}]{0,6}(?:(?:maybe|possibly|perhaps|probably|potentially|also|even|else|either|the|option|choice|answer|letter)\b\s{0,4}){0,3}
+    [\s{}]{0,6}(?:(?:maybe|possibly|perhaps|probably|potentially|also|even|else|either|could|might|may|is|be|it|the|option|choice
+    |answer|letter)\b\s{0,4}){0,5}
     ["'\s_({\[]{0,6}""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -73,12 +77,14 @@ class Letters:
 def plain(text: str) -> str:
     """`text` with marks of emphasis, LaTeX, HTML and width taken off, so that one set of rules reads them all."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_TRANSLATION))[-MAX_CHARS:]
+        text = _PICTURES.sub(" ", unicodedata.normalize("NFKC", text.translate(_TRANSLATION))[-MAX_CHARS:])
     if "<" in text:
         text = _TAGS.sub("", text)
         text = _ANSWER_TAG.sub(lambda tag: "\n" if tag[1] else "\nanswer: ", text)
     if "\\" in text:
         text = _LATEX.sub("", text)
+    if "~~" in text:
+        text = _STRUCK_OUT.sub("", text)
     if any(mark in text for mark in "*`$_"):
         text = _WRAPPED.sub(r"(\2)", text)
         text = text.replace("*", "").replace("`", "").replace("$", "")
@@ -122,10 +128,15 @@ def _further(text: str, end: int) -> int | None:
             return None
         if not text[end - 1].isupper():
             return None
+        # "D) A and B only": the text of an option that speaks of others.
+        if ")" in match["gap"] and match["gap"][-1:].isspace() and text[match.end() + 1 : match.end() + 2] != ")":
+            return None
     if letter.islower() and text[end - 1].isupper():
         return None
     bracketed = any(mark in match[0][-2:] for mark in "([\"'")
-    return match.end() if _ends(text, match.end() + 1, letter, bracketed, False) else None
+    # "B or C?" offers both.
+    asked = match["separator"] and letter.isupper() and text[match.end() + 1 : match.end() + 2] == "?"
+    return match.end() if asked or _ends(text, match.end() + 1, letter, bracketed, False) else None
 
 
 def _ends(text: str, end: int, letter: str, bracketed: bool, after_colon: bool) -> bool:
@@ -166,7 +177,9 @@ def _ends_before(rest: str, letter: str, bracketed: bool, after_colon: bool) -> 
         return not article
     if _VERB.match(rest):
         return bool(_AFFIRMED.match(rest)) and not article
-    if first in "?=+^*/<>≈%&~\\":
+    if rest.startswith("->"):
+        return False
+    if first in "?=+^*/<>≈%&~\\→":
         return bracketed and first in "<>"
     if bracketed:
         return True

@@ -10,16 +10,17 @@ _FLAGS = re.IGNORECASE | re.VERBOSE
 
 _ADVERB = r"""
     (?:(?:therefore|thus|hence|then|so|clearly|definitely|certainly|indeed|simply|just|actually|obviously|probably|likely|
-      most\ likely|still|now|surely|presumably|given\ by|as\ follows)\b[\s,:]*){0,3}"""
+      most\ likely|maybe|perhaps|possibly|still|now|surely|presumably|given\ by|as\ follows)\b[\s,:]*){0,3}"""
 
 # From the end of "answer" to where the letter is expected.
 ENGLISH_LINK = re.compile(
     r"""s?
-    (?:\s+(?:letter|choice|option|key))?
+    (?:[\s_]+(?:letter|choice|option|key))?
     (?:\s*\([^()\n]{0,40}\))?
     (?:\s+(?:to|for|of|in|here|that|i|we)\b[^.:;,\n?!]{0,80}?)?
     ["'_)\]|]{0,4}\s{0,4}
-    (?P<link>:+|=>?(?!=)|-+>|→|-(?=\s)|–|—|'s\b|\b(?:is|was|would\s(?:then\s)?be|should\sbe|must\sbe|will\sbe|has\sto\sbe|remains)\b\s?:?)
+    (?P<link>:+|=>?(?!=)|-+>|→|-(?=\s)|–|—|'s\b|\b(?:is|was|would\s(?:then\s)?be|should\sbe|must\sbe|will\sbe|has\sto\sbe|remains
+      |(?:seems|appears|proves|turns\sout|comes\sout)\sto\sbe|can\sonly\sbe|ends\sup\sbeing)\b\s?:?)
     \s{0,8}"""
     + _ADVERB,
     _FLAGS,
@@ -34,9 +35,9 @@ FOREIGN_LINK = re.compile(
     _FLAGS,
 )
 CHINESE_LINK = re.compile(
-    r"\s?(?:应该|應該|应|應|显然|就|明显)?\s?(?P<link>是|为|為|选择|选|選|:)\s{0,4}[:]?\s{0,4}(?:选项|選項)?"
+    r"\s?(?:应该|應該|应|應|显然|就|明显)?\s?(?P<link>是|为|為|选择|选|選|\]\s?:?|:)\s{0,4}[:]?\s{0,4}(?:选项|選項)?"
 )
-CHINESE_PICK = re.compile(r"(?:择|擇|项|項)?\s{0,2}(?P<link>:|是|为|為)?\s{0,4}(?:选项|選項)?")
+CHINESE_PICK = re.compile(r"(?:择|擇|项|項)?\s{0,2}(?P<link>(?:是|为|為)?\s?:?)\s{0,4}(?:选项|選項)?")
 JAPANESE_LINK = re.compile(r"\s?(?P<link>は|が|:|=)\s{0,4}[、:]?\s{0,4}(?:選択肢)?")
 KOREAN_LINK = re.compile(r"\s?(?P<link>은|는|이|:|=)\s{0,4}[:]?\s{0,4}")
 
@@ -50,6 +51,7 @@ KEYWORDS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("ans.", re.compile(r"(?P<link>)\s{0,8}"), "answer"),
     ("solution", ENGLISH_LINK, "answer"),
     ("boxed", re.compile(r"(?P<link>)\s{0,4}"), "boxed"),
+    ("framebox", re.compile(r"(?P<link>)\s{0,4}"), "boxed"),
     ("fbox", re.compile(r"(?P<link>)\s{0,4}"), "boxed"),
     ("option", ENGLISH_LINK, "option"),
     ("choice", ENGLISH_LINK, "option"),
@@ -71,6 +73,8 @@ KEYWORDS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cevap", FOREIGN_LINK, "answer"),
     ("svar", FOREIGN_LINK, "answer"),
     ("vastaus", FOREIGN_LINK, "answer"),
+    ("jibu", FOREIGN_LINK, "answer"),
+    ("idahun", FOREIGN_LINK, "answer"),
 )
 # Looked for only in texts that are not plain ASCII.
 WIDE_KEYWORDS: tuple[tuple[str, re.Pattern[str], str], ...] = (
@@ -87,14 +91,22 @@ WIDE_KEYWORDS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("الإجابة", FOREIGN_LINK, "answer"),
     ("الجواب", FOREIGN_LINK, "answer"),
     ("उत्तर", FOREIGN_LINK, "answer"),
+    ("উত্তর", FOREIGN_LINK, "answer"),
+    ("ค\u0e4dาตอบ", FOREIGN_LINK, "answer"),  # as NFKC writes it
+    ("ìdáhùn", FOREIGN_LINK, "answer"),
+    ("תשובה", FOREIGN_LINK, "answer"),
+    ("پاسخ", FOREIGN_LINK, "answer"),
+    ("جواب", FOREIGN_LINK, "answer"),
     ("答案", CHINESE_LINK, "answer"),
     ("选", CHINESE_PICK, "chinese pick"),
     ("選", CHINESE_PICK, "chinese pick"),
+    ("答", re.compile(r"复?(?P<link>:)\s{0,4}"), "answer"),
     ("答え", JAPANESE_LINK, "answer"),
     ("正解", JAPANESE_LINK, "answer"),
     ("解答", JAPANESE_LINK, "answer"),
     ("回答", JAPANESE_LINK, "answer"),
     ("정답", KOREAN_LINK, "answer"),
+    ("답변", KOREAN_LINK, "answer"),
     ("답", KOREAN_LINK, "answer"),
 )
 
@@ -107,8 +119,8 @@ DENIED = re.compile(
 CLAUSE_BREAK = re.compile(r"[.,;:!?\n。,]|\b(?:but|however|so|therefore|thus|hence|although)\b", re.IGNORECASE)
 # What makes "option", "choice" or "letter" mean the answer.
 DECISIVE = re.compile(
-    r"\b(?:correct|right|best|final|my|our|appropriate|suitable|accurate|chosen|selected|likely|valid|proper|true)\s+"
-    r"(?:answer\s+)?(?:multiple[- ])?$",
+    r"\b(?:correct|right|best|final|my|our|appropriate|suitable|accurate|chosen|selected|likely|valid|proper|true|closest|nearest"
+    r"|matching|only)[\s_]*(?:answer[\s_]+)?(?:multiple[- ])?$",
     re.IGNORECASE,
 )
 FIRST_PERSON = re.compile(
@@ -147,6 +159,19 @@ IS_CORRECT = re.compile(
     r"[\"'(\[]{0,2}([A-Z])[\"')\]]{0,2}[ \t]{1,4}"
     r"(?:is|must be)[ \t]{1,4}(?:(?:clearly|indeed|definitely|the)[ \t]{1,4})?(?:correct|right)\b",
 )
+# "This corresponds to option B.": as weak as the form before. "So option B is wrong." goes on and says nothing.
+IS_MEANT = re.compile(
+    r"(?i:\b(?:corresponds?\s(?:\w{1,12}ly\s|best\s)?(?:to|with)|match(?:es|ing)(?:\s\w{1,12}ly|\sbest)?(?:\swith)?"
+    r"|agrees\swith|points\sto|(?:i\.e\.|namely|so|hence|thus|therefore),?|(?:that|this|which|it)(?:\sis|'s)"
+    r"|(?:i|we)(?:\s(?:would|will|must)|'d|'ll))\s(?:exactly\s|given\sby\s)?(?:the\s)?(?:answer\s)?(?:option|choice|answer|letter)\s)"
+    r"[\"'(\[]{0,2}([A-Z])[\"')\]]{0,2}(?=[ \t]{0,3}(?:[.,;:!(\n]|\Z|(?i:because|since|as)\b))"
+)
+# The same in Chinese, Japanese and Korean, which put no blanks between words.
+WIDE_IS_CORRECT = re.compile(
+    r"(?<![A-Za-z非不])([A-Z])\s?(?:选项|選項|项|項)?\s?(?:才|就)?(?:是|为|為|が|가|이)?\s?(?:唯一|最)?"
+    r"(?:正确|正確|对的|對的|正解|正しい|정답|맞)"
+)
+ASSERTED = (IS_CORRECT, IS_MEANT)
 # "Therefore, B." or "Actually, it's C." at the end of a line.
 CONCLUSION = re.compile(
     r"\b(?:therefore|thus|hence|so|it's|it is|must be|actually|correction|rather|i think|i believe|i'd say|i say)\b"

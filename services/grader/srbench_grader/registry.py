@@ -7,11 +7,19 @@ from importlib.metadata import EntryPoint, entry_points
 
 from srbench_kit.errors import InvalidInput
 
-from srbench_grader import choice, code, grid, judge
+from srbench_grader import choice, code, grid, harness, judge, scicode, tau3
 from srbench_grader.grading import Grader
 
 GROUP = "srbench.graders"
-BUILT_IN: tuple[Grader, ...] = (choice.GRADER, grid.GRADER, judge.GRADER, code.GRADER)
+BUILT_IN: tuple[Grader, ...] = (
+    choice.GRADER,
+    grid.GRADER,
+    judge.GRADER,
+    code.GRADER,
+    scicode.GRADER,
+    harness.GRADER,
+    tau3.GRADER,
+)
 
 
 def load_graders(points: Iterable[EntryPoint] | None = None) -> Mapping[str, Grader]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -11,14 +12,19 @@ from grpc import aio
 from srbench.v1 import grader_service_pb2 as pb
 from srbench.v1 import setup_pb2
 from srbench.v1.grader_service_pb2_grpc import GraderServiceServicer
-from srbench_kit import auth
+from srbench_kit import auth, tracing
 from srbench_kit.errors import NotFound, SrBenchError, Unreachable
+from srbench_kit.metrics import Counter, Histogram
 
 from srbench_grader import convert, setup
+from srbench_grader.apart import is_large
+from srbench_grader.capabilities import Capabilities
 from srbench_grader.grading import Case, Grader
 from srbench_grader.references import CaseSet, ReferenceCache
 from srbench_grader.workshop import Workshop
 
+_GRADES = Counter("srbench_grades", "Answers that were judged, that need a judge model first, or that failed.", "result")
+_GRADE_S = Histogram("srbench_grade_duration_seconds", "How long judging an answer took.")
 _log = logging.getLogger(__name__)
 _CALLERS = ("executor", "accounting", "planner", "gateway")
 
@@ -30,6 +36,7 @@ class GraderServicer(GraderServiceServicer):
         self._graders = graders
         self._references = references
         self._workshop = workshop
+        self._capabilities = Capabilities()
 
     async def Grade(
         self, request_iterator: AsyncIterator[pb.GradeRequest], context: aio.ServicerContext[Any, Any]
@@ -49,6 +56,12 @@ class GraderServicer(GraderServiceServicer):
         cases = {reference.case_index: convert.case(reference) for reference in request.references}
         return pb.GradeResponse(grades=[await self._grade(answer, cases) for answer in request.answers])
 
+    async def GetCapabilities(
+        self, request: pb.GetCapabilitiesRequest, context: aio.ServicerContext[Any, Any]
+    ) -> pb.GraderCapabilities:
+        auth.require_role(context, "executor")
+        return pb.GraderCapabilities(names=await self._capabilities.names())
+
     async def InspectSetup(
         self, request: setup_pb2.InspectSetupRequest, context: aio.ServicerContext[Any, Any]
     ) -> setup_pb2.InspectSetupResponse:
@@ -58,7 +71,7 @@ class GraderServicer(GraderServiceServicer):
     def is_slow(self, answer: pb.Answer) -> bool:
         """Whether judging this answer takes longer than others should wait."""
         grader = self._graders.get(answer.grader)
-        return grader is not None and grader.run is not None
+        return grader is not None and (grader.run is not None or is_large(answer.text))
 
     async def fetched(self, answer: pb.Answer) -> pb.Grade:
         """Grades against the planner's reference. Only an unreachable planner ends the stream."""
@@ -71,6 +84,17 @@ class GraderServicer(GraderServiceServicer):
         return await self._grade(answer, cases)
 
     async def _grade(self, answer: pb.Answer, cases: CaseSet) -> pb.Grade:
+        began = time.perf_counter()
+        span = tracing.begin("grade", answer.traceparent, {"grader": answer.grader}) if answer.traceparent else None
+        grade = await self._judge(answer, cases)
+        if span is not None:
+            correct = grade.correct if grade.HasField("correct") else None
+            tracing.end(span, {"reason": grade.failure_reason, "correct": correct})
+        _GRADE_S.observe(time.perf_counter() - began)
+        _GRADES.add("failed" if grade.failure_reason else "asked" if grade.HasField("judge_request") else "judged")
+        return grade
+
+    async def _judge(self, answer: pb.Answer, cases: CaseSet) -> pb.Grade:
         grader = self._graders.get(answer.grader)
         if grader is None:
             known = ", ".join(sorted(self._graders))
@@ -138,7 +162,7 @@ async def _judged(answer: pb.Answer, grader: Grader, case: Case, workshop: Works
             grading = await grader.run(convert.submission(answer), case, workshop)
         else:
             assert grader.judge is not None, "a grader has one of the two"
-            grading = grader.judge(answer.text, case, convert.replies(answer))
+            grading = await workshop.apart.judge(grader.judge, answer.text, case, convert.replies(answer))
         return convert.grade(answer.sequence, grader, grading)
     except SrBenchError as error:
         return convert.failure(answer.sequence, error, grader.version)

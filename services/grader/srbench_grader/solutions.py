@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from srbench_kit.errors import Unreachable
+from srbench_kit.errors import InvalidInput, Unreachable
 
 from srbench_grader.comparing import same_output, same_value
 from srbench_grader.hidden_tests import IoTest, IoTests
@@ -59,36 +60,36 @@ def start_runner(sandbox: Sandbox, memory_bytes: int) -> Session:
     return sandbox.start(Program(python=("-I", "-c", runner_source())), limits)
 
 
-def ready_runner(sandbox: Sandbox, memory_bytes: int) -> Session:
-    """As `start_runner`, with a runner that takes requests already. Raises: `Unreachable` (`SANDBOX_FAILED`)."""
+def ready_runner(sandbox: Sandbox, memory_bytes: int, ready_s: float = READY_S) -> Session:
+    """As `start_runner`, with a runner that takes requests already, within `ready_s` seconds.
+
+    Raises: `Unreachable` (`SANDBOX_FAILED`).
+    """
     session = start_runner(sandbox, memory_bytes)
     try:
-        wait_ready(session)
+        wait_ready(session, ready_s)
     except Unreachable:
         session.close()
         raise
     return session
 
 
-def wait_ready(session: Session) -> None:
+def wait_ready(session: Session, ready_s: float) -> None:
     """Waits until the runner in `session` takes requests. Raises: `Unreachable` (`SANDBOX_FAILED`)."""
     try:
-        _ask(session, b"", 0, READY_S)
+        _ask(session, b"", 0, ready_s)
     except SandboxEnded as error:
-        said = session.stderr.strip()[-300:]
-        raise Unreachable("SANDBOX_FAILED", f"the sandbox's runner did not start: {said or error.message}") from error
+        said = f"{error.message}; {session.last_words()}"
+        raise Unreachable("SANDBOX_FAILED", f"the sandbox's runner did not start: {said}") from error
 
 
 def solve(session: Session, code: str, tests: IoTests, *, test_timeout_s: float, grade_timeout_s: float) -> Solved:
     """Runs `code` on all `tests` in a ready `session`, to the first failure; the session is to be closed afterwards."""
     deadline = time.monotonic() + grade_timeout_s
     count = len(tests.tests)
-    try:
-        said, _ = _ask(session, _load(code, tests.function), 0, READY_S)
-        if said.get("status") != "ok":
-            return Solved(passed=False, status="compile_error", tests_passed=0, test_count=count, message=_text(said))
-    except SandboxEnded as error:
-        return Solved(passed=False, status="compile_error", tests_passed=0, test_count=count, message=error.message)
+    problem = load(session, code, function=tests.function)
+    if problem is not None:
+        return Solved(passed=False, status="compile_error", tests_passed=0, test_count=count, message=problem)
     for place, test in enumerate(tests.tests):
         if time.monotonic() > deadline:
             status, message = "grade_time_limit", f"the tests together took more than {grade_timeout_s:g} s"
@@ -106,7 +107,7 @@ _ENDS = {"timeout": "time_limit", "output_limit": "output_limit", "exited": "run
 def _one(session: Session, test: IoTest, function: str, timeout_s: float) -> tuple[str, str]:
     most = _room(len(test.output))
     asked: dict[str, Any] = {"op": "test", "timeout_s": timeout_s, "output_bytes": most}
-    asked["input"] = [json.loads(line) for line in test.input.split("\n")] if function else test.input
+    asked["input"] = _arguments(test.input) if function else test.input
     try:
         said, output = _ask(session, json.dumps(asked).encode() + b"\n", most, timeout_s + GRACE_S)
     except SandboxEnded as error:
@@ -119,6 +120,20 @@ def _one(session: Session, test: IoTest, function: str, timeout_s: float) -> tup
     else:
         good = same_output(output.decode("utf-8", "surrogatepass" if _is_utf8(output) else "replace"), test.output)
     return ("passed", "") if good else ("wrong_answer", "")
+
+
+def _arguments(text: str) -> str:
+    """The arguments of a call, a JSON value a line in `text`, as one JSON list; numbers stay as they are written.
+
+    Raises: `InvalidInput` (`BAD_TESTS`).
+    """
+    lines = text.split("\n")
+    try:
+        for line in lines:
+            json.loads(line, parse_int=str)
+    except ValueError:
+        raise InvalidInput("BAD_TESTS", "the input of a call is not one JSON value a line") from None
+    return f"[{','.join(lines)}]"
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -136,15 +151,48 @@ def _room(expected_chars: int) -> int:
     return most
 
 
-def _load(code: str, function: str) -> bytes:
-    return json.dumps({"op": "load", "code": code, "function": function}).encode() + b"\n"
+def load(session: Session, code: str, *, function: str = "", bare: bool = False, imports: Sequence[str] = ()) -> str | None:
+    """Gives a program to the runner in `session`; what is wrong with it, or `None`.
+
+    Args:
+        bare: the program finds no names but its own; else those that programs for contests take for granted.
+        imports: modules to import before the program runs; those that are missing are the program's own matter.
+    """
+    asked = {"op": "load", "code": code, "function": function, "bare": bare, "imports": list(imports)}
+    try:
+        said, _ = _ask(session, json.dumps(asked).encode() + b"\n", 0, READY_S)
+    except SandboxEnded as error:
+        return error.message
+    return None if said.get("status") == "ok" else _text(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One run of a whole program. Attributes: `status` as in `Solved`, `ok` when it came to a good end."""
+
+    status: str
+    output: bytes = b""
+    message: str = ""
+
+
+def run(session: Session, text: str, *, timeout_s: float, most_bytes: int) -> Ran:
+    """Runs the loaded program on the standard input `text`; what it wrote, or why it came to no good end."""
+    asked = {"op": "test", "timeout_s": timeout_s, "output_bytes": most_bytes, "input": text}
+    try:
+        said, output = _ask(session, json.dumps(asked).encode() + b"\n", most_bytes, timeout_s + GRACE_S)
+    except SandboxEnded as error:
+        return Ran(status=_ENDS[error.end], message=error.message)
+    status = str(said.get("status"))
+    if status == "ok":
+        return Ran(status="ok", output=output)
+    return Ran(status=_STATUS.get(status, "runtime_error"), output=output, message=_text(said))
 
 
 def _ask(session: Session, request: bytes, most: int, timeout_s: float) -> tuple[dict[str, Any], bytes]:
     line, payload = session.exchange(request, header_bytes=HEADER_BYTES, most_bytes=most, timeout_s=timeout_s)
     try:
         said = json.loads(line.split(b" ", 1)[1])
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
         raise SandboxEnded("exited", "the program wrote something else than its runner would")
@@ -152,4 +200,5 @@ def _ask(session: Session, request: bytes, most: int, timeout_s: float) -> tuple
 
 
 def _text(said: dict[str, Any]) -> str:
-    return str(said.get("message", ""))[:500]
+    # Whatever took the runner over may write halves of characters, which no message of ours can carry.
+    return str(said.get("message", ""))[:500].encode("utf-8", "replace").decode()

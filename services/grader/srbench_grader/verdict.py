@@ -14,6 +14,9 @@ MAX_EXPLANATION = 2000
 
 # Where an object of ours could begin. Braces of formulas are followed by something else.
 _OBJECT = re.compile(r'\{\s*"')
+# A backslash that begins no escape of JSON that prose needs: formulas that a judge wrote as they are, `\(x\)` or `\frac`.
+_ESCAPE = re.compile(r"""\\(?:["\\/nrt]|u[0-9a-fA-F]{4})|\\""")
+_LOOSE_COMMA = re.compile(r",(\s*\})")
 _FENCE = re.compile(r"`{3,}[ \t]*\w*|~{3,}[ \t]*\w*")
 _WORD = r"(?P<verdict>not[ _-]?attempted|incorrect|correct)"
 # A text, or its last line, that is nothing but the verdict, perhaps with a label: "INCORRECT", "**Grade:** CORRECT."
@@ -35,6 +38,8 @@ class Verdict:
 def read_verdict(text: str) -> Verdict | None:
     """The verdict in `text`; `None` when it states none, several that differ, or one in a broken or doubled form.
 
+    Formulas in an explanation may hold backslashes that JSON would have doubled, and a comma may stand before a brace.
+
     A JSON object may stand alone or in a fence; in prose only with its explanation, for prose may quote what the candidate
     wrote. Objects that do not decode are no prose: half a reply could hold such a quotation, too. Without any object a lone
     word counts, or a labelled last line.
@@ -49,6 +54,8 @@ def _from_objects(text: str) -> Verdict | None:
     found: list[Verdict] = []
     around: list[str] = []
     decoder = json.JSONDecoder(object_pairs_hook=_unique, strict=False)
+    text = _ESCAPE.sub(lambda match: match[0] if len(match[0]) > 1 else "\\\\", text)
+    text = _LOOSE_COMMA.sub(r"\1", text)
     place = 0
     while match := _OBJECT.search(text, place):
         around.append(text[place : match.start()])
@@ -78,7 +85,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _verdict(value: dict[str, object]) -> Verdict | None:
     said = value["verdict"]
-    word = _normal(said) if isinstance(said, str) else ""
+    word = _normal(said.rstrip(" .!")) if isinstance(said, str) else ""
     if word not in VERDICTS:
         return None
     explanation = value.get("explanation")

@@ -13,6 +13,7 @@ from srbench_kit.packed_tests import hidden_part
 from srbench_kit.values import Json
 
 from srbench_grader import solutions
+from srbench_grader.apart import Apart
 from srbench_grader.grading import Case
 from srbench_grader.pool import WarmPool
 from srbench_grader.sandbox import selection
@@ -48,11 +49,12 @@ class Workshop:
         self._turns = asyncio.Semaphore(self._workers)
         # Threads that live as long as this process: a sandbox ends together with the thread that started it.
         self._threads = ThreadPoolExecutor(self._workers + 1, thread_name_prefix="grading")
+        self.apart = Apart()
         self._sandboxes: dict[str, Sandbox] = {}
         self._pools: dict[str, WarmPool] = {}
 
-    async def hidden(self, case: Case) -> bytes:
-        """The hidden part of a case.
+    async def hidden(self, case: Case, part: Callable[[Mapping[str, Json]], bytes] = hidden_part) -> bytes:
+        """The hidden part of a case. `part` makes it of a whole row.
 
         Raises: `NotFound` (`NO_HIDDEN_TESTS`), and what fetching raises.
         """
@@ -62,7 +64,7 @@ class Workshop:
         # Cases that the released implementation prepared carry the whole row.
         record = case.metadata.get("source_record")
         if isinstance(record, dict):
-            return await asyncio.to_thread(hidden_part, record)
+            return await asyncio.to_thread(part, record)
         raise NotFound("NO_HIDDEN_TESTS", f"{case.case_id or 'the case'} names no hidden tests")
 
     async def work(self, task: Callable[[], T]) -> T:
@@ -94,6 +96,7 @@ class Workshop:
 
     def close(self) -> None:
         """Ends all sandboxes that wait, and takes no more work."""
+        self.apart.close()
         for pool in self._pools.values():
             pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

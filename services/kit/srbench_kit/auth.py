@@ -16,7 +16,6 @@ from srbench_kit.errors import Forbidden, SrBenchError, Unauthenticated
 ROLE_KEY = "x-srbench-role"
 ACTOR_KEY = "x-srbench-actor-id"
 ACTOR_ROLE_KEY = "x-srbench-actor-role"
-SERVICE_ROLES = frozenset({"planner", "accounting", "grader", "executor", "gateway"})
 LOCAL = "local"
 
 
@@ -36,6 +35,10 @@ class Actor:
     def sees_all(self) -> bool:
         """Whether runs of other owners are visible."""
         return self.role in ("admin", LOCAL)
+
+
+# Whom a service acts for when it acts for itself.
+LOCAL_ACTOR = Actor(id=LOCAL, role=LOCAL)
 
 
 def service_metadata(role: str) -> dict[str, str]:
@@ -94,6 +97,6 @@ def refusal(error: SrBenchError) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that answers every call with `error`."""
 
     async def refuse(_request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
-        await context.abort(wire.STATUS[error.kind], error.message, wire.status_details(error))
+        await wire.refuse(context, error)
 
     return grpc.unary_unary_rpc_method_handler(refuse)

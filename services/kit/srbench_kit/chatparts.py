@@ -81,20 +81,23 @@ def content_pieces(content: Any) -> tuple[list[str], list[str], list[str]]:
             text.append(part)
         elif isinstance(part, dict):
             match part.get("type"):
-                case "text" | "output_text":
-                    text += _texts(part.get("text"))
+                case "text" | "output_text" | None:
+                    text += texts_of(part.get("text"))
                 case "thinking" | "reasoning":
-                    thinking += _texts(part.get("thinking") or part.get("reasoning") or part.get("text"))
+                    thinking += texts_of(part.get("thinking") or part.get("reasoning") or part.get("text"))
                 case "refusal":
-                    refusal += _texts(part.get("refusal"))
+                    refusal += texts_of(part.get("refusal"))
     return [piece for piece in text if piece], [piece for piece in thinking if piece], [piece for piece in refusal if piece]
 
 
-def _texts(value: Any, depth: int = 0) -> list[str]:
+def texts_of(value: Any, depth: int = 0) -> list[str]:
+    """The text in `value`: itself, or that of a list of texts and of objects with `text`."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list) and depth < MAX_DEPTH:
-        return [text for item in value for text in _texts(item.get("text") if isinstance(item, dict) else item, depth + 1)]
+        return [
+            text for item in value for text in texts_of(item.get("text") if isinstance(item, dict) else item, depth + 1)
+        ]
     return []
 
 
@@ -108,23 +111,25 @@ def split_thinking(content: str) -> tuple[str, str]:
         return content, ""
     final: list[str] = []
     thinking: list[str] = []
-    rest = content
-    while rest:
-        opened, closed = rest.find(OPEN), rest.find(CLOSE)
+    at, opened, closed = 0, content.find(OPEN), content.find(CLOSE)
+    while at < len(content):
+        # A tag is looked for again only when it was passed: models can write a hundred thousand of them.
+        opened = content.find(OPEN, at) if 0 <= opened < at else opened
+        closed = content.find(CLOSE, at) if 0 <= closed < at else closed
+        end = closed + len(CLOSE) if closed >= 0 else len(content)
         if closed >= 0 and (opened < 0 or closed < opened):
             # Nothing opened it here: what looked final so far was reasoning, too.
-            thinking += [*final, rest[:closed]]
-            final, rest = [], rest[closed + len(CLOSE) :]
+            thinking += [*final, content[at:closed]]
+            final = []
         elif opened < 0:
-            final.append(rest)
-            rest = ""
+            final.append(content[at:])
         elif closed < 0:
-            thinking.append(rest[opened + len(OPEN) :])
-            final, rest = [], ""
+            thinking.append(content[opened + len(OPEN) :])
+            final = []
         else:
-            final.append(rest[:opened])
-            thinking.append(rest[opened + len(OPEN) : closed])
-            rest = rest[closed + len(CLOSE) :]
+            final.append(content[at:opened])
+            thinking.append(content[opened + len(OPEN) : closed])
+        at = end
     return "".join(final).lstrip(), "".join(thinking)
 
 
@@ -168,11 +173,19 @@ def error_sentence(error: Any, depth: int = 0) -> str:
             if error.get(key):
                 text = error_sentence(error[key], depth + 1)
                 break
+        if text:
+            text = _place(error.get("loc")) + text
         code = error.get("code")
         if not text and isinstance(code, int | str):
             text = f"code {code}"
     text = " ".join(well_formed(text).split())
     return text if len(text) <= SENTENCE_CHARS else text[: SENTENCE_CHARS - 1] + "…"
+
+
+def _place(loc: Any) -> str:
+    """Where in the request an error of FastAPI lies, in quotes; empty when it does not say."""
+    names = [str(name) for name in loc if name != "body"] if isinstance(loc, list) else []
+    return f"'{'.'.join(names)}': " if names else ""
 
 
 def refused_parameter(error: Any, sentence: str) -> str:

@@ -1,50 +1,59 @@
 """What a chat completion says, from the bytes that came over the wire. Pure; nothing here raises on any input.
 
 Live reading and reading again from saved evidence go through the same `AnswerReader`, so both give the same `Completion`.
-The shapes it reads, and why, are listed in `docs/decisions/0003-transport.md`.
+The shapes it reads, and why, are listed in `docs/decisions/2026-11-30-transport.md`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import orjson
 
+from srbench_kit.answer_signs import (
+    FAILED_REASONS,
+    FILTER_REASONS,
+    KEEPALIVE_EVENTS,
+    LENGTH_REASONS,
+    may_have_been_passed_on,
+    prompt_is_withheld,
+    quota_is_spent,
+)
 from srbench_kit.chatparts import (
-    content_pieces,
     error_sentence,
     kind_of,
-    merge_usage,
     refusal_reason,
     refused_parameter,
     split_thinking,
     well_formed,
 )
-from srbench_kit.sse import SseEvent, SseParser
+from srbench_kit.gathering import RECEIPT_FIELD, Gathered, ToolCall
+from srbench_kit.outside_json import dump_json, load_json
+from srbench_kit.sse import BOM, SseEvent, SseParser
 from srbench_kit.values import Json
+
+__all__ = [
+    "CODINGS",
+    "RECEIPT_FIELD",
+    "RECEIPT_HEADER",
+    "AnswerReader",
+    "Completion",
+    "Headers",
+    "ToolCall",
+    "codings",
+    "content_type",
+    "dump_json",
+    "header",
+    "load_json",
+    "read_answer",
+]
 
 Headers = Sequence[tuple[str, str]]
 
-LENGTH_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
-FILTER_REASONS = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content"})
 RECEIPT_HEADER = "x-vsr-model-usage"
-RECEIPT_FIELD, RECEIPT_FIELD_SHORT = "x_vsr_model_usage", "vsr_model_usage"
-
-
-@dataclass(slots=True, kw_only=True)
-class ToolCall:
-    """One tool call, its arguments as sent: never repaired, perhaps not valid JSON."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-    def well_formed(self) -> ToolCall:
-        """The same call as text that UTF-8 can write."""
-        return ToolCall(id=well_formed(self.id), name=well_formed(self.name), arguments=well_formed(self.arguments))
+# Content codings that are undone as a body comes; evidence holds it undone.
+CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,9 @@ class Completion:
         router_receipt: the router's usage receipt, JSON from outside; empty when none came.
         content_chars: characters of content as sent and of reasoning together.
         reasoning_chars: characters of reasoning, `<think>` spans included.
+        generation_seen: whether it holds an answer or usage: something was generated, whatever the status says.
+        passed_on: whether it is a gateway's refusal that may have come after the request was passed on.
+        quota_spent: whether it refuses for want of money or allowance.
     """
 
     reason: str
@@ -83,6 +95,9 @@ class Completion:
     inference_call_count: int | None
     content_chars: int
     reasoning_chars: int
+    generation_seen: bool
+    passed_on: bool = False
+    quota_spent: bool = False
 
     @property
     def usage_json(self) -> bytes:
@@ -90,28 +105,17 @@ class Completion:
         return b"" if self.usage is None else dump_json(self.usage)
 
 
-def load_json(data: bytes) -> Any:
-    """The JSON in `data`, as leniently as it can be read without guessing. Raises `ValueError`, `RecursionError`."""
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        # Halves of surrogate pairs, NaN, and bytes that are no UTF-8 (which event streams replace) take the slow path.
-        return json.loads(data.decode("utf-8", "replace"))
-
-
-def dump_json(value: Any) -> bytes:
-    """`value` as compact JSON in UTF-8."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        # Integers beyond 64 bits and halves of surrogate pairs.
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
 def content_type(headers: Headers) -> str:
     """The media type of an answer in lower case, without its parameters; empty when none is named."""
     value = header(headers, "content-type")
-    return value.partition(";")[0].strip().lower()
+    # A proxy that joins two headers of the name puts a comma between them.
+    return value.partition(";")[0].partition(",")[0].strip().lower()
+
+
+def codings(value: str) -> list[str]:
+    """What a `content-encoding` names, less what changes nothing."""
+    names = (name.strip().lower() for name in value.split(","))
+    return [name for name in names if name not in ("", "identity")]
 
 
 def header(headers: Headers, name: str) -> str:
@@ -122,29 +126,6 @@ def header(headers: Headers, name: str) -> str:
     return ""
 
 
-@dataclass(slots=True)
-class _Answer:
-    """What has been gathered so far."""
-
-    content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
-    tool_calls: dict[int, ToolCall] = field(default_factory=dict)
-    finish_reason: str = ""
-    model: str = ""
-    usage: dict[str, Json] | None = None
-    receipt: bytes = b""
-    choices_seen: bool = False
-    done: bool = False
-    reason: str = ""
-    message: str = ""
-
-    def fail(self, reason: str, message: str) -> None:
-        """Keeps the first failure."""
-        if not self.reason:
-            self.reason, self.message = reason, message
-
-
 class AnswerReader:
     """Reads one HTTP answer as it comes.
 
@@ -152,16 +133,17 @@ class AnswerReader:
     gives the `Completion`.
     """
 
-    __slots__ = ("_answer", "_body", "_ending", "_event_count", "_headers", "_kind", "_parser", "_status")
+    __slots__ = ("_answer", "_begun", "_body", "_ending", "_event_count", "_headers", "_kind", "_parser", "_status")
 
     def __init__(self, status: int, headers: Headers) -> None:
         self._status = status
         self._headers = headers
-        self._answer = _Answer()
+        self._answer = Gathered()
         self._parser = SseParser()
         self._body: list[bytes] = []
         self._event_count = 0
         self._ending = False
+        self._begun = False
         kind = content_type(headers)
         if not 200 <= status < 300:
             self._kind = "error"
@@ -194,11 +176,23 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> tuple[list[str], list[str]]:
         """Reads `data`; gives the new pieces of content and of reasoning."""
+        if not self._begun and self._kind in ("sse", "json"):
+            self._begin(data)
         if self._kind != "sse":
             self._body.append(data)
             return [], []
         events = self._parser.feed(data)
         return self._read(events) if events else ([], [])
+
+    def _begin(self, data: bytes) -> None:
+        """Corrects the kind by the first byte that is no white space: no event stream begins with a bracket, and no JSON
+        with the first letter of a field or with a colon. Gateways put one type on all that they pass on."""
+        first = data.removeprefix(BOM).lstrip()[:1]
+        if first:
+            self._begun = True
+            wrong = first in b"{[" if self._kind == "sse" else first in b":dei"
+            if wrong:
+                self._kind = "json" if self._kind == "sse" else "sse"
 
     def finish(self, *, clean_end: bool, trailers: Headers = ()) -> Completion:
         """What the answer says, now that no more of it will come. `clean_end`: the body ended by itself."""
@@ -231,14 +225,16 @@ class AnswerReader:
             except orjson.JSONDecodeError:
                 self._read_event(name, data)
             else:
-                self._read_object(value)
+                self._answer.read_object(value)
         return answer.content[content_from:], answer.reasoning[reasoning_from:]
 
     def _read_event(self, name: str, data: bytes) -> None:
         """Reads an event that is not simply a chunk."""
         answer = self._answer
-        if data.strip() == b"[DONE]":
+        if data.strip(b' \t\r\n"') == b"[DONE]":
+            # In quotes, too, where a framework writes whatever it is given as JSON.
             answer.done = True
+        if answer.done or name.lower() in KEEPALIVE_EVENTS:
             return
         where = f"event {self._event_count} of the stream"
         try:
@@ -253,89 +249,16 @@ class AnswerReader:
         if isinstance(value, dict):
             if name == "error" and not value.get("error"):
                 answer.fail("upstream_error", error_sentence(value))
-            self._read_object(value)
+            self._answer.read_object(value)
         elif name == "error":
             answer.fail("upstream_error", error_sentence(value))
         else:
             answer.fail("protocol_error", f"{where} is {kind_of(value)}, not a JSON object")
 
-    def _read_object(self, value: dict[str, Any]) -> None:
-        answer = self._answer
-        if value.get("error"):
-            answer.fail("upstream_error", error_sentence(value["error"]) or "the endpoint reported an error without words")
-        model = value.get("model")
-        if model and model != answer.model and isinstance(model, str):
-            answer.model = model
-        usage = value.get("usage")
-        if usage and isinstance(usage, dict):
-            answer.usage = merge_usage(answer.usage or {}, usage)
-        if RECEIPT_FIELD in value or RECEIPT_FIELD_SHORT in value:
-            receipt = value.get(RECEIPT_FIELD) or value.get(RECEIPT_FIELD_SHORT)
-            answer.receipt = _dump_outside(receipt) if receipt is not None else answer.receipt
-        choices = value.get("choices")
-        if isinstance(choices, list):
-            for choice in choices:
-                if isinstance(choice, dict) and not choice.get("index"):
-                    self._read_choice(choice)
-        elif choices is not None:
-            answer.fail("protocol_error", f"choices is {kind_of(choices)}, not a list")
-
-    def _read_choice(self, choice: dict[str, Any]) -> None:
-        answer = self._answer
-        answer.choices_seen = True
-        finish = choice.get("finish_reason")
-        if finish and isinstance(finish, str):
-            answer.finish_reason = finish
-        delta = choice.get("delta") or choice.get("message")
-        if not isinstance(delta, dict):
-            return
-        content = delta.get("content")
-        if isinstance(content, str):
-            if content:
-                answer.content.append(content)
-            if len(delta) == 1:
-                return
-        elif isinstance(content, list):
-            text, thinking, refused = content_pieces(content)
-            answer.content += text
-            answer.reasoning += thinking
-            answer.refusal += refused
-        elif content is not None:
-            answer.fail("protocol_error", f"content is {kind_of(content)}, not a text or a list of parts")
-        self._read_side_channels(delta)
-
-    def _read_side_channels(self, delta: dict[str, Any]) -> None:
-        answer = self._answer
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        if reasoning and isinstance(reasoning, str):
-            answer.reasoning.append(reasoning)
-        refusal = delta.get("refusal")
-        if refusal and isinstance(refusal, str):
-            answer.refusal.append(refusal)
-        calls = delta.get("tool_calls")
-        for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if isinstance(call, dict):
-                self._read_tool_call(position, call)
-
-    def _read_tool_call(self, position: int, call: dict[str, Any]) -> None:
-        index = call.get("index")
-        found = self._answer.tool_calls.setdefault(index if isinstance(index, int) else position, ToolCall())
-        if isinstance(call.get("id"), str):
-            found.id = call["id"] or found.id
-        function = call.get("function")
-        if isinstance(function, dict):
-            if isinstance(function.get("name"), str):
-                found.name += function["name"]
-            arguments = function.get("arguments")
-            if isinstance(arguments, str):
-                found.arguments += arguments
-            elif isinstance(arguments, dict):
-                found.arguments += dump_json(arguments).decode()
-
     def _judge_stream(self, clean_end: bool) -> None:
         answer = self._answer
-        if answer.done and not (answer.choices_seen or answer.reason):
-            answer.fail("protocol_error", "the stream held nothing but its end marker")
+        if answer.done and answer.says_nothing:
+            answer.fail("protocol_error", "the stream held no text and no finish reason, only its end marker")
         elif not self.terminal:
             how = "ended" if clean_end else "was cut"
             answer.fail(
@@ -348,8 +271,8 @@ class AnswerReader:
         finish = answer.finish_reason.lower()
         if finish in FILTER_REASONS:
             answer.fail("content_filter", f"the endpoint withheld the answer: finish reason {answer.finish_reason}")
-        elif finish == "error":
-            answer.fail("upstream_error", "the endpoint ended the answer with finish reason error")
+        elif finish in FAILED_REASONS:
+            answer.fail("upstream_error", f"the endpoint ended the answer with finish reason {answer.finish_reason}")
 
     def _read_document(self, clean_end: bool) -> None:
         answer = self._answer
@@ -364,9 +287,9 @@ class AnswerReader:
         if not isinstance(value, dict):
             answer.fail("protocol_error", f"the endpoint's JSON document is {kind_of(value)}, not an object")
             return
-        self._read_object(value)
+        self._answer.read_object(value)
         answer.done = True
-        if not answer.choices_seen:
+        if answer.says_nothing:
             said = "" if answer.reason else error_sentence(value)
             answer.fail("protocol_error", "the endpoint's JSON document holds no answer" + (f": {said}" if said else ""))
         self._judge_finish_reason()
@@ -378,14 +301,19 @@ class AnswerReader:
         except (ValueError, RecursionError):
             plain = content_type(self._headers) in ("text/plain", "")
             document = body[:4096].decode("utf-8", "replace") if plain else None
-        said = error_sentence(document)
+        inside = read_answer(200, self._headers, body, clean_end=True)
+        # The words of an error may come as an event.
+        said = error_sentence(document) or (inside.message if inside.reason == "upstream_error" else "")
         reason = refusal_reason(status)
-        if status in (400, 422) and refused_parameter(document, said):
+        if status in (400, 422) and not prompt_is_withheld(document) and refused_parameter(document, said):
             reason = "parameter_refused"
         kind = content_type(self._headers)
         what = f": {said}" if said else (f" with a body of {kind}" if kind else "")
-        if 300 <= status < 400:
+        if 300 <= status < 400 and status != 304:
             what = "; redirects are not followed"
+        self._answer.refused_after_all = inside.generation_seen
+        self._answer.passed_on = may_have_been_passed_on(said)
+        self._answer.quota_spent = quota_is_spent(document)
         self._answer.fail(reason, f"HTTP {status}{what}")
 
     def _completion(self, clean_end: bool, trailers: Headers) -> Completion:
@@ -393,8 +321,9 @@ class AnswerReader:
         content = well_formed("".join(answer.content))
         text, thinking = split_thinking(content)
         reasoning = well_formed("".join(answer.reasoning))
-        every = dict(self._headers) | dict(trailers)
-        receipt = header(trailers, RECEIPT_HEADER).encode("latin-1", "replace") or answer.receipt
+        late = _combined(trailers)
+        every = _combined(self._headers) | late
+        receipt = late.get(RECEIPT_HEADER, "").encode("latin-1", "replace") or answer.receipt
         receipt = receipt or every.get(RECEIPT_HEADER, "").encode("latin-1", "replace")
         ended = self._kind in ("sse", "json") and (answer.done or (clean_end and self.terminal))
         return Completion(
@@ -411,21 +340,35 @@ class AnswerReader:
             usage=answer.usage,
             usage_final=ended and answer.reason in ("", "content_filter"),
             router_receipt=receipt,
-            selected_model=every.get("x-vsr-selected-model", ""),
-            decision=every.get("x-vsr-selected-decision", ""),
-            config_hash=every.get("x-sr-bench-config-hash") or every.get("x-vsr-config-hash", ""),
+            selected_model=_name(every.get("x-vsr-selected-model", "")),
+            decision=_name(every.get("x-vsr-selected-decision", "")),
+            config_hash=_name(every.get("x-sr-bench-config-hash") or every.get("x-vsr-config-hash", "")),
             inference_call_count=_count(every.get("x-vsr-inference-call-count", "")),
             content_chars=len(content) + len(reasoning),
             reasoning_chars=len(reasoning) + len(thinking),
+            generation_seen=answer.refused_after_all or answer.usage is not None or not answer.says_nothing,
+            passed_on=answer.passed_on,
+            quota_spent=answer.quota_spent,
         )
 
 
-def _dump_outside(value: Any) -> bytes:
-    """`value` as JSON; empty when it is nested too deep to be anything that we know."""
+def _combined(headers: Headers) -> dict[str, str]:
+    """The value of each header. One that came with several values is all of them, by comma (RFC 9110, section 5.3): no
+    router's receipt, count, model or hash is such a list, so what contradicts itself is never taken at its last word."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found[name] = f"{found[name]}, {value}" if found.get(name, value) != value else value
+    return found
+
+
+def _name(value: str) -> str:
+    """A header's value as its sender meant it: bytes that are read as Latin-1 are UTF-8 where they can be."""
+    if value.isascii():
+        return value
     try:
-        return dump_json(value)
-    except RecursionError:
-        return b""
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def _count(text: str) -> int | None:
@@ -435,6 +378,8 @@ def _count(text: str) -> int | None:
 def read_answer(status: int, headers: Headers, body: bytes, *, clean_end: bool, trailers: Headers = ()) -> Completion:
     """What a saved answer says: the same as was read live."""
     reader = AnswerReader(status, headers)
-    if body:
+    found = codings(header(headers, "content-encoding"))
+    # A body that nobody could decode is kept as it came, and says nothing.
+    if body and (not found or (found[0] in CODINGS and len(found) == 1)):
         reader.feed(body)
     return reader.finish(clean_end=clean_end, trailers=trailers)

@@ -1,8 +1,8 @@
 """Named places at which a process can be told to die, so that tests can prove what a crash leaves behind.
 
 `SR_BENCH_CRASH=name@3` kills this process by SIGKILL the third time it passes `name`, once: the file that
-`SR_BENCH_CRASH_MARK` names is made first, and a process that finds it passes. Without the variable a place costs one
-comparison.
+`SR_BENCH_CRASH_MARK` names is made first, and a process that finds it passes and does not count. Without the variable a
+place costs one comparison.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ def crashpoint(name: str) -> None:
     global _left
     if not ARMED or name != _NAME:
         return
-    _left -= 1
     mark = Path(os.environ["SR_BENCH_CRASH_MARK"])
-    if _left <= 0 and not mark.exists():
+    if mark.exists():
+        return
+    _left -= 1
+    if _left <= 0:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)

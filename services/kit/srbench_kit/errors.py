@@ -25,6 +25,16 @@ class SrBenchError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # An error of another process keeps its reason and its facts.
+        return _again, (type(self), self.reason, self.message, self.facts)
+
+
+def _again(kind: type[SrBenchError], reason: str, message: str, facts: dict[str, str]) -> SrBenchError:
+    error = kind.__new__(kind)
+    SrBenchError.__init__(error, reason, message, **facts)
+    return error
+
 
 class InvalidInput(SrBenchError):
     """It can never succeed as sent."""

@@ -24,6 +24,7 @@ _TIMES = {
     "update_time": "updated_at",
     "start_time": "started_at",
     "finish_time": "finished_at",
+    "delete_time": "deleted_at",
     "phase_start_time": "phase_started_at",
 }
 _Read = Callable[[Any], Json]

@@ -28,7 +28,7 @@ def decode(token: str, *filters: object) -> int | str | None:
         return None
     position, mark = _read(token)
     if mark != _mark(filters):
-        raise InvalidInput("BAD_PAGE_TOKEN", "page_token belongs to a request with other filters")
+        raise InvalidInput("BAD_PAGE_TOKEN", "the page token belongs to a request with other filters")
     return position
 
 
@@ -64,7 +64,7 @@ def _read(token: str) -> tuple[int | str, str]:
         padded = token + "=" * (-len(token) % 4)
         position, mark = json.loads(base64.urlsafe_b64decode(padded))
     except (ValueError, TypeError, RecursionError, binascii.Error):
-        raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out") from None
+        raise InvalidInput("BAD_PAGE_TOKEN", "the page token is not one that this service gave out") from None
     if not isinstance(mark, str) or not isinstance(position, int | str):
-        raise InvalidInput("BAD_PAGE_TOKEN", "page_token is not one that this service gave out")
+        raise InvalidInput("BAD_PAGE_TOKEN", "the page token is not one that this service gave out")
     return position, mark

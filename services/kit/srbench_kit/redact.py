@@ -17,6 +17,11 @@ _PATTERNS = re.compile(
 )
 
 
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+# A session at the endpoint is as good as a key.
+_COOKIES = frozenset({"set-cookie", "set-cookie2"})
+
+
 class Redactor:
     """Removes a set of known secrets, in plain, base64 and URL-encoded form, and what looks like a key."""
 
@@ -46,6 +51,14 @@ class Redactor:
             if form in data:
                 data = data.replace(form, REDACTED.encode())
         return data
+
+    def header(self, name: str, value: str) -> str:
+        """The value to keep of an answer's header `name`, in lower case: no known secret, no cookie, no user in a URL."""
+        if name in _COOKIES:
+            return REDACTED
+        data = value.encode()
+        clean = self.data(data)
+        return _USER_INFO.sub(REDACTED + "@", value if clean is data else clean.decode())
 
     def held_back(self, data: bytes) -> int:
         """How many bytes at the end of `data` may be the beginning of a secret that goes on in the next piece.

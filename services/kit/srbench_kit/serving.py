@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,9 +14,10 @@ import uvloop
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from srbench_kit import settings
+from srbench_kit import metrics, settings, tls, tracing
 from srbench_kit.auth import AuthInterceptor
 from srbench_kit.errors import InvalidInput
+from srbench_kit.hosts import is_loopback
 from srbench_kit.wire import SERVER_OPTIONS, ErrorInterceptor
 
 DRAIN_S = 10.0
@@ -25,16 +25,6 @@ _REFLECTION = "grpc.reflection.v1alpha.ServerReflection"
 # Facts and answers are short-lived and hold no cycles; looking for some after every 700 would cost several per cent.
 _GC_THRESHOLDS = (20_000, 20, 20)
 _log = logging.getLogger(__name__)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is reachable from this machine only."""
-    if host == "localhost" or host.startswith("unix:"):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def check_exposure(address: str, token: str) -> None:
@@ -80,14 +70,17 @@ class Server:
     `add` registers servicers, `start` listens, `drain` ends.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, interceptors: Sequence[aio.ServerInterceptor] = ()) -> None:
+        """`interceptors` see calls that were let in."""
         token = settings.internal_token()
         check_exposure(address, token)
         self.address = address
         self._names: list[str] = [health.SERVICE_NAME, _REFLECTION]
         self._health = health.aio.HealthServicer()
         # The outermost interceptor is the first: errors raised by authentication get details, too.
-        self._server = aio.server(options=SERVER_OPTIONS, interceptors=[ErrorInterceptor(), AuthInterceptor(token)])
+        self._server = aio.server(
+            options=SERVER_OPTIONS, interceptors=[ErrorInterceptor(), AuthInterceptor(token), *interceptors]
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     def add(self, servicer: object, register: Callable[..., None], name: str) -> None:
@@ -98,10 +91,21 @@ class Server:
     async def start(self) -> None:
         """Listens and turns healthy. `port` holds the port afterwards, 0 for a Unix socket."""
         self._server.add_generic_rpc_handlers((_LazyReflection(self._names),))
-        self.port = self._server.add_insecure_port(self.address)
+        secrets = tls.files() if tls.applies(self.address) else None
+        if secrets is None:
+            self.port = self._server.add_insecure_port(self.address)
+        else:
+            self.port = self._server.add_secure_port(self.address, tls.server_credentials(secrets))
         await self._server.start()
         for name in ["", *self._names[2:]]:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    @property
+    def listening(self) -> str:
+        """The address, with the port that was found where 0 was asked for; once it has started."""
+        # gRPC gives 1 as the port of a Unix socket.
+        unix = self.address.startswith("unix:")
+        return self.address if unix else f"{self.address.rpartition(':')[0]}:{self.port}"
 
     async def drain(self, grace_s: float = DRAIN_S) -> None:
         """Turns unhealthy, refuses new calls, and ends those in hand after `grace_s`."""
@@ -121,20 +125,18 @@ def stop_event() -> asyncio.Event:
 async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grace_s: float = DRAIN_S) -> None:
     """Starts `server`, prints one line with its address, runs until a signal, then drains.
 
-    A background task that fails ends the process: a service without its loop must not look healthy.
+    A background task that fails ends the process and what it has in hand at once: a service without its loop must not look
+    healthy.
     """
     stopped = stop_event()
     await server.start()
-    # gRPC gives 1 as the port of a Unix socket.
-    unix = server.address.startswith("unix:")
-    shown = server.address if unix else f"{server.address.rpartition(':')[0]}:{server.port}"
-    print(f"listening {shown}", flush=True)
+    print(f"listening {server.listening}", flush=True)
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     tasks = [asyncio.ensure_future(task) for task in background]
     waiter = asyncio.ensure_future(stopped.wait())
     done, _ = await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    await server.drain(grace_s)
+    await server.drain(grace_s if waiter in done else 0)
     for task in [waiter, *tasks]:
         task.cancel()
     for task in done - {waiter}:
@@ -143,10 +145,16 @@ async def serve(server: Server, background: Sequence[Awaitable[None]] = (), grac
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
-    """Runs `main` on uvloop until it returns."""
+    """Runs `main` on uvloop until it returns, and shows the process's metrics meanwhile."""
 
     async def body() -> None:
-        await main()
+        exposition = metrics.expose()
+        try:
+            await main()
+        finally:
+            exposition.close()
+            # It waits for the collector, for a few seconds at most.
+            await asyncio.to_thread(tracing.stop)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(body())

@@ -67,3 +67,44 @@ class Addresses:
 def database_url(service: str, store: Path) -> str:
     """Where `service` keeps its tables: `SR_BENCH_DATABASE_URL`, or one SQLite file in the store."""
     return os.environ.get("SR_BENCH_DATABASE_URL", "") or f"sqlite:///{store / (service + '.sqlite3')}"
+
+
+def objects_url(store: Path) -> str:
+    """Where blobs, datasets and sealed evidence lie: `SR_BENCH_OBJECTS_URL`, or the store's own folder."""
+    return os.environ.get("SR_BENCH_OBJECTS_URL", "") or str(store)
+
+
+DEFAULT_SEAL_S = 60.0
+
+
+def seal_s() -> float:
+    """After how long a segment of evidence is sealed and carried to the object store: `SR_BENCH_SEAL_S`, else 60 s.
+
+    Raises: `InvalidInput` (`BAD_SEAL`).
+    """
+    return seconds("SR_BENCH_SEAL_S", DEFAULT_SEAL_S, 0.05, 86_400, "BAD_SEAL")
+
+
+def seconds(name: str, default: float, least: float, most: float, reason: str) -> float:
+    """The variable `name` as seconds. Raises: `InvalidInput` (`reason`) unless it lies from `least` to `most`."""
+    text = os.environ.get(name, "")
+    try:
+        found = float(text) if text else default
+    except ValueError:
+        found = float("nan")
+    if not least <= found <= most:
+        raise InvalidInput(reason, f"{name} is {text!r}; expected seconds from {least:g} to {most:g}", field=name)
+    return found
+
+
+def database_schema(service: str) -> str:
+    """The schema of `service` in PostgreSQL: its name, and `SR_BENCH_DATABASE_SCHEMA_SUFFIX` for a second deployment in one
+    database. Raises: `InvalidInput` (`BAD_SCHEMA_SUFFIX`)."""
+    suffix = os.environ.get("SR_BENCH_DATABASE_SCHEMA_SUFFIX", "")
+    if not re.fullmatch(r"[a-z0-9_]{0,32}", suffix):
+        raise InvalidInput(
+            "BAD_SCHEMA_SUFFIX",
+            f"SR_BENCH_DATABASE_SCHEMA_SUFFIX is {suffix!r}; expected up to 32 of a-z, 0-9 and _",
+            field="SR_BENCH_DATABASE_SCHEMA_SUFFIX",
+        )
+    return service + suffix

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 BOM = b"\xef\xbb\xbf"
 _LF, _ENDS = 0x0A, b"\r\n"
+_MARK = BOM[:1]
 
 
 # One event: its `event` field, empty when none was given, and its data lines joined by LF.
@@ -80,11 +81,12 @@ class SseParser:
 
     def _read(self, lines: list[bytes]) -> list[SseEvent]:
         events: list[SseEvent] = []
-        if not self._started:
-            self._started = True
-            lines[0] = lines[0].removeprefix(BOM)
+        self._started = True
         held, name = self._data, self._name
         for line in lines:
+            if line[:1] == _MARK:
+                # Some relays write a mark before each piece: no event is lost for it.
+                line = line.removeprefix(BOM)
             if not line:
                 if held:
                     events.append((name, held[0] if len(held) == 1 else b"\n".join(held)))

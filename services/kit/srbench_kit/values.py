@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 from srbench.v1 import value_pb2 as pb
@@ -10,6 +11,7 @@ from srbench_kit.errors import InvalidInput
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+_HALF = re.compile("[\ud800-\udfff]")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 # Protobuf parsers refuse messages nested deeper than 100. An array is two messages, an object three; ten are left
 # for the messages around the value.
@@ -33,8 +35,7 @@ def fill_value(value: pb.Value, json: Json, depth: int = 0) -> None:
         raise InvalidInput("TOO_DEEP", "a JSON value is nested deeper than 30 objects or 45 arrays")
     # The commonest first: whole plans and pages go through here.
     if isinstance(json, str):
-        # A lone surrogate is valid JSON text and invalid UTF-8; it becomes U+FFFD on the wire.
-        value.string_value = json if json.isascii() else json.encode("utf-8", "replace").decode()
+        value.string_value = json if json.isascii() else _without_halves(json)
     elif isinstance(json, bool):
         value.bool_value = json
     elif isinstance(json, int):
@@ -47,7 +48,7 @@ def fill_value(value: pb.Value, json: Json, depth: int = 0) -> None:
         if not json:
             value.object_value.SetInParent()
         for key, item in json.items():
-            fill_value(members.add(key=key).value, item, depth + 3)
+            fill_value(members.add(key=key if key.isascii() else _without_halves(key)).value, item, depth + 3)
     elif isinstance(json, float):
         value.float_value = json
     elif isinstance(json, list | tuple):
@@ -60,21 +61,40 @@ def fill_value(value: pb.Value, json: Json, depth: int = 0) -> None:
         raise TypeError(f"not a JSON value: {type(json).__name__}")
 
 
-def from_value(value: pb.Value) -> Json:
-    """The JSON that `value` holds."""
+def _without_halves(text: str) -> str:
+    # Half a surrogate pair is valid JSON and invalid UTF-8; it becomes U+FFFD on the wire.
+    return _HALF.sub("\ufffd", text)
+
+
+def from_value(value: pb.Value, *, unique: bool = False) -> Json:
+    """The JSON that `value` holds. With `unique` no object may have a key twice; otherwise the last one counts.
+
+    Raises: `InvalidInput` (`BAD_NUMBER`, `DUPLICATE_KEY`).
+    """
     kind = value.WhichOneof("kind")
     match kind:
         case None:
             return None
         case "list_value":
-            return [from_value(item) for item in value.list_value.items]
+            return [from_value(item, unique=unique) for item in value.list_value.items]
         case "object_value":
-            return {member.key: from_value(member.value) for member in value.object_value.members}
+            members = value.object_value.members
+            found = {member.key: from_value(member.value, unique=unique) for member in members}
+            if unique and len(found) < len(members):
+                raise InvalidInput("DUPLICATE_KEY", f"an object with the keys {', '.join(found)} has one of them twice")
+            return found
         case "big_int_value":
-            return int(value.big_int_value)
+            return _big_int(value.big_int_value)
         case _:
             result: bool | int | float | str = getattr(value, kind)
             return result
+
+
+def _big_int(digits: str) -> int:
+    # 4300 digits are the most that Python reads, and that a JSON document of ours may have.
+    if not re.fullmatch(r"-?[0-9]{1,4300}", digits, re.ASCII):
+        raise InvalidInput("BAD_NUMBER", "big_int_value holds no integer of 1 to 4300 decimal digits")
+    return int(digits)
 
 
 def object_of(value: pb.Value) -> dict[str, Json]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 from srbench.v1 import accounting_service_pb2 as accounting
-from srbench.v1 import plan_pb2, recipe_pb2, replay_pb2, report_pb2, target_pb2
+from srbench.v1 import experiment_pb2, plan_pb2, recipe_pb2, replay_pb2, report_pb2, target_pb2
 from srbench.v1 import planner_service_pb2 as planner
 
 from srbench_kit import jsonview
@@ -38,6 +38,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
         }
     ),
     "srbench.v1.Metrics": frozenset({"accuracy_ci95", "estimated_accuracy_ci95"}),
+    "srbench.v1.Judging": frozenset({"audit_id", "auditor"}),
     "srbench.v1.TargetProfile": frozenset({"config_hash"}),
     "srbench.v1.ExperimentLink": frozenset({"hypothesis"}),
     "srbench.v1.ReplayRejection": frozenset({"case_id", "target_id"}),
@@ -197,6 +198,8 @@ def plan_checked(message: plan_pb2.Plan) -> Object:
         "case_count": message.case_count,
         "case_counts": dict(sorted(message.case_counts.items())),
         "worst_case_cost_usd": jsonview.usd(worst) if message.HasField("worst_case_cost_picodollars") else None,
+        "worst_case_gaps": [jsonview.to_json(gap) for gap in message.worst_case_gaps],
+        "most_calls": message.most_calls,
         "status": "validated",
         "model_requests": 0,
     }
@@ -254,6 +257,8 @@ def report(message: report_pb2.Report) -> Object:
         rows.append(shown["summary"]["targets"])
     for row in (row for group in rows for row in group):
         blank("srbench.v1.Metrics", row)
+    if isinstance(shown["judging"], dict):
+        blank("srbench.v1.Judging", shown["judging"])
     if isinstance(shown["provenance"], dict):
         profiles: Any = shown["provenance"]["target_profiles"]
         for profile in profiles:
@@ -272,11 +277,11 @@ def replay_options(message: planner.ListReplayOptionsResponse) -> Object:
     """Baselines, or the previews that fit one."""
     shown = to_json(message)
     del shown["next_page_token"]
-    baselines: list[Json] = [run_row(item) for item in message.baselines]
-    options: list[Json] = [run_row(item) for item in message.options]
+    baselines: list[Json] = [_run_option(item) for item in message.baselines]
+    options: list[Json] = [_run_option(item) for item in message.options]
     return {
         **shown,
-        "baseline": run_row(message.baseline) if message.HasField("baseline") else None,
+        "baseline": _run_option(message.baseline) if message.HasField("baseline") else None,
         "baselines": baselines,
         "options": options,
         "next_cursor": message.next_page_token or None,
@@ -284,10 +289,29 @@ def replay_options(message: planner.ListReplayOptionsResponse) -> Object:
     }
 
 
+def _run_option(message: planner.Run) -> Object:
+    """A run that can be chosen, with the four fields by which released clients know it."""
+    plan = message.plan
+    return {
+        **run_row(message),
+        "run_id": message.id,
+        "name": plan.name,
+        "profile": plan.profile,
+        "case_count": plan.case_count,
+    }
+
+
 def experiment_member(message: planner.ExperimentMember) -> Object:
-    """A run's part in an experiment, with the run in short."""
+    """A run's part in an experiment, with the run in short; `linked_at` is what released clients call its time."""
     shown = to_json(message)
-    return {**shown, "run": run_row(message.run), "run_id": message.run.id, "hypothesis": message.hypothesis or None}
+    named = {"run_id": message.run.id, "hypothesis": message.hypothesis or None, "linked_at": shown["created_at"]}
+    return {**shown, "run": run_row(message.run), **named}
+
+
+def experiment_deletion(message: experiment_pb2.DeletedExperiment) -> Object:
+    """What a deletion left behind; released clients read that it deleted links alone."""
+    shown = plain(message)
+    return {**shown, "deleted": True, "unlinked_runs": message.run_count, "runs_deleted": 0, "model_requests": 0}
 
 
 def run_recipe(message: recipe_pb2.RunRecipe) -> Object:

@@ -26,12 +26,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """A cell and the lowest token that is valid from now on."""
+    """A cell and the lowest token that is valid from now on.
+
+    Attributes:
+        unresumable: whether the cell is over once it has called a model: nobody can go on from its calls.
+    """
 
     cell: int
     token: int
     case_index: int
     target_index: int
+    unresumable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,13 @@ class AccountingClient:
         request = pb.FenceCellsRequest(
             run_id=run_id,
             fences=[
-                pb.CellFence(cell=f.cell, token=f.token, case_index=f.case_index, target_index=f.target_index)
+                pb.CellFence(
+                    cell=f.cell,
+                    token=f.token,
+                    case_index=f.case_index,
+                    target_index=f.target_index,
+                    unresumable=f.unresumable,
+                )
                 for f in fences
             ],
         )

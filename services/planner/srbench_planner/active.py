@@ -37,8 +37,11 @@ class ActiveRun:
         """Takes the cases; from now on cells can be leased."""
         limited = any(target.tokens_per_minute is not None for target in self.cells.targets)
         self.cases = cases
-        drivers = [PREVIEW_DRIVER] * len(cases) if self.previews else cases.drivers()
-        self.cells.build_lanes(drivers, cases.token_counts() if limited else ())
+        token_counts = cases.token_counts() if limited else ()
+        if self.previews:
+            self.cells.build_lanes([PREVIEW_DRIVER] * len(cases), token_counts)
+        else:
+            self.cells.build_lanes(cases.drivers(), token_counts, cases.needs(object_of(self.plan.benchmark_options)))
 
     @property
     def previews(self) -> bool:

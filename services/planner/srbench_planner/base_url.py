@@ -12,14 +12,14 @@ import re
 import socket
 from urllib.parse import SplitResult, urlsplit
 
+from srbench_kit.addresses import IpAddress, ip_address, is_forbidden
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
 from srbench_planner import checks
 
-METADATA_HOSTS = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
-METADATA_ADDRESSES = frozenset(
-    ipaddress.ip_address(text) for text in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")
+METADATA_HOSTS = frozenset(
+    {"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 )
 _METHOD = "/chat/completions"
 # Only these reach `inet_aton`, which takes every spelling of an IPv4 address: 1, 0x7f.1, 0177.0.0.1.
@@ -72,34 +72,20 @@ def _check_host(host: str, text: str, path: str) -> None:
     address = _address(bare)
     if address is None and not _HOST.match(host):
         raise _refused(path, text, "an address with a well-formed host")
-    if bare in METADATA_HOSTS or (address is not None and _forbidden(address)):
+    if bare in METADATA_HOSTS or (address is not None and is_forbidden(address)):
         raise _refused(path, text, "a host that is neither a link-local nor a cloud metadata address")
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _address(host: str) -> IpAddress | None:
     """The address that `host` spells, IPv4 inside IPv6 taken out; `None` for a name."""
     if ":" in host:
-        found = ipaddress.IPv6Address(host.partition("%")[0])
-        inner = found.ipv4_mapped or found.sixtofour or _embedded(found)
-        return inner or found
+        return ip_address(host)
     if _NUMERIC.match(host):
         try:
             return ipaddress.IPv4Address(socket.inet_aton(host))
         except OSError:
             return None
     return None
-
-
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address in a NAT64 (64:ff9b::/96) or an IPv4-compatible (::/96) one."""
-    high, low = int(address) >> 32, int(address) & 0xFFFFFFFF
-    if high == 0x64FF9B << 64 or (high == 0 and low > 1):
-        return ipaddress.IPv4Address(low)
-    return None
-
-
-def _forbidden(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    return address.is_link_local or address.is_multicast or address in METADATA_ADDRESSES
 
 
 def _refused(path: str, value: Json, expected: str) -> InvalidInput:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
+
+from srbench_planner.ports import HarnessNeeds
 
 ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}\Z")
 PROTOCOL = "sr-bench-1.0"
@@ -65,7 +68,9 @@ class GitSource:
         repository: `owner/name` on the host.
         revision: commit, 40 hex digits.
         folder: path of the task folder within the repository.
+        files: paths within `folder` of the files that hold the tasks; empty when each `.json` file in it is a task.
         package: PyPI package that ships the same tasks, readable as `<package>:`; empty for none.
+        task_file: where tasks are folders, the TOML file that each of them holds; empty where each is a JSON file.
     """
 
     repository: str
@@ -73,7 +78,9 @@ class GitSource:
     folder: str
     license_url: str
     access_note: str
+    files: tuple[str, ...] = ()
     package: str = ""
+    task_file: str = ""
 
     @property
     def url(self) -> str:
@@ -126,6 +133,7 @@ class Task:
         identity: its name within the benchmark.
         stratum: the group it is drawn from.
         prompt: text of the one user message; empty where a harness asks the model.
+        messages: (role, text) of all messages, where one prompt is not all that is asked.
         answer: the reference; `None` where hidden tests take its place.
         choices: texts of the options in the order of the letters.
         metadata: more facts, never sent to a model.
@@ -134,11 +142,36 @@ class Task:
     identity: str
     stratum: str
     prompt: str = ""
+    messages: tuple[tuple[str, str], ...] = ()
     answer: Json = None
     choices: tuple[str, ...] = ()
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
+def _needs_little(_metadata: Mapping[str, Json]) -> HarnessNeeds:
+    return HarnessNeeds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """Who runs the cases of an agent benchmark.
+
+    Attributes:
+        runner: name of the runner, as executors know it (`srbench_executor.harness.runners`, or another package's).
+        task_fields: the fields of a case's metadata that the runner is given; no others leave the planner.
+        roles: the benchmark options that must name a target beside the subject: `simulator`, `judge`.
+        needs: what one case, by its metadata, needs of a plan's limits; a plan that gives less is refused.
+    """
+
+    runner: str
+    task_fields: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    needs: Callable[[Mapping[str, Json]], HarnessNeeds] = _needs_little
+
+
+# Reads the rows of a source from its files, (name, path) in the order of the source, where no common reader fits.
+# Raises `InvalidInput` (`BAD_SOURCE`).
+ReadFiles: TypeAlias = Callable[[Sequence[tuple[str, Path]]], Iterator[Row]]
 # Whether a row belongs to the benchmark at all; the others are left out without a word.
 Keeps: TypeAlias = Callable[[Row], bool]
 # The part of a row that is too large for a case and for graders' eyes only, such as hidden tests, as bytes. It is stored
@@ -162,9 +195,11 @@ class BenchmarkSpec:
         driver: how the executor talks to the model.
         grader: how the answer is judged.
         columns: fields every row must have; a file without them is refused as the wrong file.
+        read: reads the rows of a source of several files that belong together; `None` for the common readers.
         normalize: makes a task of a row; `None` until this build can prepare the benchmark.
         keeps: which rows belong to the benchmark; `None` for all.
         hidden: the part of a row that is stored apart; `None` where there is none.
+        harness: who runs its cases where `driver` is `harness`; `None` elsewhere.
         order: `proportional`, or `balanced` (round robin over the strata).
     """
 
@@ -179,9 +214,11 @@ class BenchmarkSpec:
     driver: str
     grader: str
     columns: tuple[str, ...] = ()
+    read: ReadFiles | None = None
     normalize: Normalize | None = None
     keeps: Keeps | None = None
     hidden: Hidden | None = None
+    harness: Harness | None = None
     normalizer: str = NORMALIZER
     order: Literal["proportional", "balanced"] = "proportional"
     requires_answer: bool = True
@@ -197,6 +234,12 @@ class BenchmarkSpec:
         if not 0 < self.weight < float("inf"):
             raise InvalidInput(
                 "BAD_BENCHMARK", f"weight of benchmark {self.id} is {self.weight}; expected above 0", field="weight"
+            )
+        if (self.driver == "harness") != (self.harness is not None):
+            raise InvalidInput(
+                "BAD_BENCHMARK",
+                f"benchmark {self.id} has the driver {self.driver}; expected harness exactly where a Harness is given",
+                field="harness",
             )
 
     @property

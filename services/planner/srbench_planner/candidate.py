@@ -11,7 +11,10 @@ from srbench_planner import benchmark_options, checks, manifest
 from srbench_planner.freeze import FrozenPlan
 
 MODES = ("live", "preview")
-_DROPPED = frozenset({"experiment", "plan_sha256", "case_sha256", "execution_cells", "preview_context", "baseline_run_id"})
+# A baseline's claims hold for what is compared with it without being repeated.
+_DROPPED = frozenset(
+    {"experiment", "plan_sha256", "case_sha256", "execution_cells", "preview_context", "baseline_run_id", "claims"}
+)
 # What must come out of freezing as it went in.
 _UNCHANGED = (
     *("case_sha256", "sampling", "limits", "profile", "seed", "cost_policy", "output_policy", "benchmark_options"),

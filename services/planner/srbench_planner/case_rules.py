@@ -9,6 +9,7 @@ from srbench_kit.values import Json
 
 from srbench_planner import checks
 from srbench_planner.ports import BenchmarkSpec
+from srbench_planner.reference_rules import check_answer
 
 ROLES = frozenset({"system", "user", "assistant", "tool", "developer"})
 REQUEST_FIELDS = ("tools", "functions", "tool_choice", "function_call", "response_format")
@@ -90,6 +91,8 @@ def _check_case(case: dict[str, Json], spec: BenchmarkSpec, path: str, *, live: 
             raise checks.bad(f"{path}.choices", choices, "a list of texts")
     if "request_metadata" in case:
         _check_request_metadata(case["request_metadata"], f"{path}.request_metadata")
+    if live and spec.requires_answer:
+        check_answer(case, spec.grader, path)
 
 
 def _check_messages(messages: Json, path: str) -> None:

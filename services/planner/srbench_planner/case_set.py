@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from srbench.v1 import grader_service_pb2, plan_pb2, work_queue_service_pb2
@@ -11,10 +10,13 @@ from srbench_kit.errors import InvalidInput, NotFound
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import case_rules, worst_case
-from srbench_planner.ports import BenchmarkSpec
+from srbench_planner.ports import HARNESS_PREFIX, BenchmarkSpec, HarnessSpec
+from srbench_planner.presence import ENGINE, SANDBOX
 from srbench_planner.public_view import PublicView, public_view
+from srbench_planner.reference_rules import choice_count
 
-_OPTION = re.compile(r"^\(?([A-Z])[.)] ", re.MULTILINE)
+# Graders that run programs.
+SANDBOX_GRADERS = frozenset({"code", "scicode"})
 
 
 class CaseSet:
@@ -44,8 +46,12 @@ class CaseSet:
         return public_view(self.cases[index])
 
     def drivers(self) -> list[str]:
-        """The driver of each case."""
-        return [self._spec(case).driver for case in self.cases]
+        """The driver of each case; of a harness with the name of its runner."""
+        return [driver_of(self._spec(case)) for case in self.cases]
+
+    def needs(self, options: Mapping[str, Json]) -> list[str]:
+        """What the grader of each case must have, empty for nothing. `options`: the plan's options by benchmark."""
+        return [_need(self._spec(case), options) for case in self.cases]
 
     def graders(self) -> list[str]:
         """The grader of each case."""
@@ -61,8 +67,10 @@ class CaseSet:
         if payload is None:
             case = self.cases[index]
             spec = self._spec(case)
-            lease = work_queue_service_pb2.Lease(driver=spec.driver, grader=spec.grader)
+            lease = work_queue_service_pb2.Lease(driver=driver_of(spec), grader=spec.grader)
             fill_public_case(lease.public_case, case)
+            if spec.harness is not None:
+                fill_value(lease.task, task_of(case, spec.harness))
             payload = self._payloads[index] = lease.SerializeToString()
         return payload
 
@@ -98,6 +106,18 @@ class CaseSet:
         return self._specs[str(case["benchmark"])]
 
 
+def driver_of(spec: BenchmarkSpec) -> str:
+    """The driver as leases name it."""
+    return f"{HARNESS_PREFIX}{spec.harness.runner}" if spec.harness is not None else spec.driver
+
+
+def task_of(case: Mapping[str, Json], harness: HarnessSpec) -> dict[str, Json]:
+    """The part of a case's metadata that its runner is given."""
+    metadata = case.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    return {name: found[name] for name in harness.task_fields if name in found}
+
+
 def fill_public_case(public: plan_pb2.PublicCase, case: Mapping[str, Json]) -> None:
     """Writes the part of `case` that a model may see: messages and request fields, nothing else."""
     public.case_id = str(case["id"])
@@ -128,21 +148,8 @@ def question_of(case: Mapping[str, Json]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def choice_count(case: Mapping[str, Json], grader: str) -> int:
-    """How many options a case offers: its `choices`, else the lettered lines of its last message; 0 when it is silent."""
-    choices = case.get("choices")
-    if isinstance(choices, list):
-        return len(choices)
-    messages = case.get("messages")
-    last = messages[-1] if grader == "choice" and isinstance(messages, list) and messages else None
-    content = last.get("content") if isinstance(last, dict) else None
-    if not isinstance(content, str):
-        return 0
-    # The options are the last lines that count up from A; a lettered line in the question before them starts no list.
-    count = 0
-    for letter in _OPTION.findall(content):
-        if ord(letter) - ord("A") == count:
-            count += 1
-        elif letter == "A":
-            count = 1
-    return count if count > 1 else 0
+def _need(spec: BenchmarkSpec, options: Mapping[str, Json]) -> str:
+    if spec.grader not in SANDBOX_GRADERS:
+        return ""
+    given = options.get(spec.id)
+    return ENGINE if isinstance(given, dict) and given.get("sandbox_image") else SANDBOX

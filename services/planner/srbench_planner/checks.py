@@ -39,13 +39,16 @@ def missing(path: str, expected: str) -> InvalidInput:
 
 
 def known_keys(found: Mapping[str, Json], known: Collection[str], path: str) -> None:
-    """Refuses keys other than `known` and says which known name is nearest."""
+    """Refuses keys other than `known` and says which known name is meant, or which there are."""
     for key in found:
         if key not in known:
-            near = difflib.get_close_matches(key, sorted(known), 1, 0.0)
-            hint = f"; did you mean {join(path, near[0])}?" if near else ""
+            names = sorted(known)
+            near = difflib.get_close_matches(key, names, 1, 0.0)
+            # A name that is like none of them was hardly meant to be the nearest.
+            meant = difflib.get_close_matches(key, names, 1)
+            hint = f"did you mean {join(path, meant[0])}?" if meant else f"known are {', '.join(names) or 'none'}"
             name = join(path, key)
-            raise InvalidInput("UNKNOWN_FIELD", f"{name} is not known{hint}", field=name, nearest=near[0] if near else "")
+            raise InvalidInput("UNKNOWN_FIELD", f"{name} is not known; {hint}", field=name, nearest=near[0] if near else "")
 
 
 def obj(value: Json, path: str) -> dict[str, Json]:
@@ -64,12 +67,19 @@ def items(value: Json, path: str) -> list[Json]:
 
 def text(value: Json, path: str, *, most: int = 4096) -> str:
     """A text of 1 to `most` characters."""
-    if not isinstance(value, str) or not value.strip() or len(value) > most:
-        raise bad(path, value, f"a text of 1 to {most} characters")
+    if not isinstance(value, str) or not value.strip() or len(value) > most or "\0" in value:
+        raise bad(path, value, f"a text of 1 to {most} characters" + (", none of them NUL" if "\0" in str(value) else ""))
     try:
         value.encode()
     except UnicodeEncodeError:
         raise bad(path, value.encode("utf-8", "replace").decode(), "a text without half surrogate pairs") from None
+    return value
+
+
+def sha256(value: Json, path: str) -> str:
+    """`value` when it is a SHA-256 in lower-case hex."""
+    if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+        raise bad(path, value, "64 lower-case hex digits")
     return value
 
 

@@ -16,6 +16,7 @@ from srbench_planner import limits as limit_rules
 from srbench_planner import targets as target_rules
 from srbench_planner.cells import CellMatrix, CellState
 from srbench_planner.freeze import FrozenPlan
+from srbench_planner.worst_case import Gap
 
 _WORDS: dict[str, Mapping[str, int]] = {
     "kind": {"single": target_pb2.TARGET_KIND_SINGLE, "mom": target_pb2.TARGET_KIND_MOM},
@@ -94,7 +95,9 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
         case_count=len(frozen.cases),
         custom_subset=bool(dataset.get("custom_subset", True)),
         dataset_sha256=str(dataset.get("sha256", "")),
-        worst_case_cost_picodollars=_fits(frozen.worst_case_picodollars),
+        worst_case_cost_picodollars=_fits(frozen.worst_case.picodollars),
+        worst_case_gaps=[spend_gap(gap) for gap in frozen.worst_case.gaps],
+        most_calls=frozen.worst_case.calls,
     )
     for key in ("plan_sha256", "case_sha256", "version", "name", "mode", "profile", "seed", "cost_policy", "output_policy"):
         setattr(message, key, shown[key])
@@ -108,9 +111,21 @@ def plan(frozen: FrozenPlan) -> plan_pb2.Plan:
         message.adapter_versions[benchmark] = str(version)
     if "preview_context" in shown:
         fill_value(message.preview_context, shown["preview_context"])
+    message.claims.extend(_claim(item) for item in _objects(shown.get("claims")))
     found = shown.get("limitations")
     message.limitations.extend(str(item) for item in found) if isinstance(found, list) else None
     return message
+
+
+def spend_gap(gap: Gap) -> plan_pb2.SpendGap:
+    """The message of a reason why a figure of spend is unknown."""
+    return plan_pb2.SpendGap(reason=gap.reason, benchmark=gap.benchmark, target_id=gap.target_id, message=gap.message)
+
+
+def _claim(frozen: Mapping[str, Json]) -> plan_pb2.Claim:
+    margin = frozen["margin"]
+    assert isinstance(margin, int | float)
+    return plan_pb2.Claim(kind=str(frozen["kind"]), margin=margin, target_id=_text(frozen.get("target_id")) or None)
 
 
 def plan_cases(
@@ -138,8 +153,9 @@ def plan_cases(
         )
 
 
-def run_context(run_id: str, shown: plan_pb2.Plan, deadline_us: int) -> work_queue_service_pb2.RunContext:
-    """What is constant over a run. Judges and simulators that are subjects, too, stand among the auxiliary targets."""
+def run_context(run_id: str, shown: plan_pb2.Plan, deadline_us: int, left_s: float) -> work_queue_service_pb2.RunContext:
+    """What is constant over a run, and what is left of its time. Judges and simulators that are subjects, too, stand among
+    the auxiliary targets."""
     options = object_of(shown.benchmark_options)
     named = {name for _, name in benchmark_options.referenced(options)} - {each.id for each in shown.auxiliary_targets}
     context = work_queue_service_pb2.RunContext(
@@ -151,6 +167,7 @@ def run_context(run_id: str, shown: plan_pb2.Plan, deadline_us: int) -> work_que
         benchmark_options=shown.benchmark_options,
         deadline_time=timestamp(deadline_us),
     )
+    context.time_left.FromMicroseconds(int(left_s * 1e6))
     for key in ("plan_sha256", "case_sha256", "cost_policy", "output_policy", "seed"):
         setattr(context, key, getattr(shown, key))
     if shown.HasField("preview_context"):

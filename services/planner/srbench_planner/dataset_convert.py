@@ -14,7 +14,7 @@ from srbench_planner.catalog import MODES, Catalog
 from srbench_planner.composition import ProfileSelection
 from srbench_planner.dataset import Dataset, SourceRecord
 from srbench_planner.datasets import CasePage
-from srbench_planner.preparation import Job
+from srbench_planner.preparation_records import Job
 from srbench_planner.prepare import PreparationRequest, check_request
 from srbench_planner.public_view import PublicView
 

@@ -16,7 +16,8 @@ from srbench_planner import composition, dataset_convert
 from srbench_planner.catalog import Catalog
 from srbench_planner.dataset import Dataset
 from srbench_planner.datasets import DatasetStore
-from srbench_planner.preparation import Job, PreparationJobs
+from srbench_planner.preparation import PreparationJobs
+from srbench_planner.preparation_records import Job
 from srbench_planner.selection import check_profile
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"

@@ -9,13 +9,13 @@ import re
 import shutil
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
 import orjson
+from srbench_kit import durable, settings
 from srbench_kit.documents import load_json
 from srbench_kit.errors import DataLoss, Exhausted, InvalidInput, NotFound, SrBenchError
 from srbench_kit.ids import uuid7_hex
@@ -23,8 +23,9 @@ from srbench_kit.ids import uuid7_hex
 from srbench_planner.benchmark import Profile
 from srbench_planner.case_file import CaseIndex, Entry, build_index, read_at, read_cases
 from srbench_planner.dataset import Case, Dataset, SourceRecord, case_line, describe, from_manifest, manifest_json
-from srbench_planner.files import make_private, open_regular, stamp, sync_directory, write_private
+from srbench_planner.files import make_private, open_regular, stamp, write_private
 from srbench_planner.public_view import PublicView, public_view
+from srbench_planner.remote_datasets import RemoteDatasets, move_new
 
 MAX_MANIFEST_BYTES = 2 * 1024**2
 MAX_PAGE_BYTES = 8 * 1024**2
@@ -68,8 +69,11 @@ class DatasetStore:
     """
 
     def __init__(self, store: Path) -> None:
-        """`store` is the planner's store; datasets lie in its folder `datasets`."""
+        """`store` is the planner's store; datasets lie in its folder `datasets`, and with `SR_BENCH_OBJECTS_URL` in the
+        object store, too, where other planners find them."""
         self.root = store / "datasets"
+        url = settings.objects_url(store)
+        self._remote = None if url == str(store) else RemoteDatasets(url)
         self._lock = Lock()
         self._indexes: OrderedDict[str, CaseIndex] = OrderedDict()
         self._manifests: dict[str, tuple[tuple[int, int, int, int], Dataset]] = {}
@@ -89,7 +93,9 @@ class DatasetStore:
 
         Raises: `NotFound` (`NO_SUCH_DATASET`), `InvalidInput` (`AMBIGUOUS_DATASET`), `DataLoss` (`BAD_MANIFEST`).
         """
-        names = [name for name in self._names() if name.startswith(dataset_id)] if _PREFIX.match(dataset_id) else []
+        whole = _ID.match(dataset_id) is not None and (self.root / dataset_id).is_dir()
+        known = [dataset_id] if whole else self._names()
+        names = [name for name in known if name.startswith(dataset_id)] if _PREFIX.match(dataset_id) else []
         if not names:
             raise NotFound("NO_SUCH_DATASET", f"there is no dataset {dataset_id!r}", value=dataset_id)
         if len(names) > 1:
@@ -115,13 +121,6 @@ class DatasetStore:
         if len(cases) != dataset.case_count:
             raise DataLoss("BAD_CASES", f"{dataset.path} holds {len(cases)} cases; expected {dataset.case_count}")
         return cases
-
-    def read_raw_cases(self, sha256: str) -> Cases:
-        """All cases of the dataset with this SHA-256. Raises also `NotFound` (`NO_SUCH_DATASET`)."""
-        dataset = self.find(sha256)
-        if dataset is None:
-            raise NotFound("NO_SUCH_DATASET", f"there is no dataset with the SHA-256 {sha256}", value=sha256)
-        return self.cases(dataset)
 
     def index(self, dataset: Dataset) -> CaseIndex:
         """The index of a dataset's cases: one verified scan, then kept while the file stays as it is."""
@@ -215,6 +214,8 @@ class DatasetStore:
             if isinstance(storage_error(error), Exhausted):
                 raise Exhausted("NO_SPACE", "the disk is full while the dataset is frozen; free some space") from error
             raise
+        if self._remote is not None:
+            self._remote.keep(self.root / dataset.id)
         stored = self._read(dataset.id)
         self.index(stored)
         return stored
@@ -230,22 +231,21 @@ class DatasetStore:
             write_private(beside / "cases.jsonl", content)
             manifest = orjson.dumps(manifest_json(dataset), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
             write_private(beside / "manifest.json", manifest)
-            sync_directory(beside)
-            # A rename onto a directory that holds files fails: whoever came first stays.
-            with suppress(FileExistsError):
-                _rename_new(beside, target)
-            sync_directory(self.root)
+            durable.sync_folder(beside)
+            move_new(beside, target)
+            durable.sync_folder(self.root)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
     def _names(self) -> Names:
-        if not self.root.is_dir():
-            return []
-        return sorted(
-            entry.name for entry in os.scandir(self.root) if _ID.match(entry.name) and entry.is_dir(follow_symlinks=False)
-        )
+        """The ids of all datasets, here and in the object store."""
+        entries = os.scandir(self.root) if self.root.is_dir() else ()
+        found = {entry.name for entry in entries if _ID.match(entry.name) and entry.is_dir(follow_symlinks=False)}
+        return sorted(found if self._remote is None else found | self._remote.names())
 
     def _read(self, name: str) -> Dataset:
+        if self._remote is not None and not (self.root / name).is_dir():
+            self._remote.fetch(name, self.root)
         path = self.root / name / "manifest.json"
         with open_regular(path, MAX_MANIFEST_BYTES) as file:
             found = os.fstat(file.fileno())
@@ -263,15 +263,6 @@ class DatasetStore:
             raise DataLoss("BAD_MANIFEST", f"{path}: counts do not fit benchmarks and case_count", path=path)
         self._manifests[name] = (stamp(found), dataset)
         return dataset
-
-
-def _rename_new(source: Path, target: Path) -> None:
-    try:
-        os.rename(source, target)
-    except OSError as error:
-        if target.is_dir():
-            raise FileExistsError(str(target)) from error
-        raise
 
 
 def _page_size(limit: int) -> int:

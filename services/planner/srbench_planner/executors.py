@@ -58,7 +58,10 @@ def _all(connection: Connection) -> list[Any]:
 
 
 def _insert(connection: Connection, executor_id: str, incarnation: str) -> int:
-    values = {"executor_id": executor_id, "incarnation": incarnation, "create_us": now_us()}
-    connection.execute(store.executors.insert(), values)
     mine = store.executors.c.executor_id == executor_id, store.executors.c.incarnation == incarnation
-    return int(connection.execute(sa.select(store.executors.c.number).where(*mine)).scalar_one())
+    number = sa.select(store.executors.c.number).where(*mine)
+    # It is there when this transaction is run again because the answer to its commit was lost.
+    if connection.execute(number).scalar() is None:
+        values = {"executor_id": executor_id, "incarnation": incarnation, "create_us": now_us()}
+        connection.execute(store.executors.insert(), values)
+    return int(connection.execute(number).scalar_one())

@@ -20,15 +20,14 @@ MAX_NAME = 160
 MAX_KEY = 128
 PAGE, MAX_PAGE = 20, 50
 _LINKS = store.experiment_runs
-_COUNT = (
-    sa.select(sa.func.count())
-    .select_from(_LINKS)
-    .where(_LINKS.c.experiment == store.experiments.c.number)
-    .scalar_subquery()
-    .label("run_count")
-)
-_SHOWN = sa.select(store.experiments, _COUNT)
 _ENDED = ("completed", "failed", "cancelled", "interrupted")
+_COUNT = sa.select(sa.func.count()).where(_LINKS.c.experiment == store.experiments.c.number)
+_ACTIVE = _COUNT.where(store.runs.c.number == _LINKS.c.run, store.runs.c.status.not_in(_ENDED))
+_SHOWN = sa.select(
+    store.experiments,
+    _COUNT.scalar_subquery().label("run_count"),
+    _ACTIVE.scalar_subquery().label("active_run_count"),
+)
 
 
 class Experiments:
@@ -108,6 +107,7 @@ def message(row: Any) -> pb.Experiment:
         run_count=row.run_count,
         create_time=convert.timestamp(row.create_us),
         update_time=convert.timestamp(row.update_us),
+        active_run_count=row.active_run_count,
     )
 
 

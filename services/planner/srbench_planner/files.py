@@ -31,10 +31,12 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Iterator[Binary
         raise NotFound("NO_SUCH_FILE", f"there is no file {path}", path=path) from None
     except OSError as error:
         raise _refused(path, error) from None
+    before = os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        # Before Python makes a file of it, which a folder cannot be.
+        os.close(descriptor)
+        raise InvalidInput("NOT_A_FILE", f"{path} is not a regular file", path=path)
     with open(descriptor, "rb") as file:
-        before = os.fstat(descriptor)
-        if not stat.S_ISREG(before.st_mode):
-            raise InvalidInput("NOT_A_FILE", f"{path} is not a regular file", path=path)
         if before.st_size > max_bytes:
             raise InvalidInput(
                 "FILE_TOO_LARGE", f"{path} has {before.st_size} bytes; expected at most {max_bytes}", path=path
@@ -45,7 +47,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Iterator[Binary
 
 
 def _refused(path: Path, error: OSError) -> SrBenchError:
-    if path.is_symlink():
+    if os.path.islink(path):  # which, unlike the path's own method, takes a name that is too long
         return InvalidInput("SYMLINK", f"{path} is a symbolic link; expected the file itself", path=path)
     return InvalidInput("NOT_READABLE", f"{path} cannot be read: {os.strerror(error.errno or 0)}", path=path)
 
@@ -99,12 +101,3 @@ def write_private(path: Path, data: bytes) -> None:
         except OSError:
             path.unlink()
             raise
-
-
-def sync_directory(path: Path) -> None:
-    """Makes the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,7 +15,9 @@ from srbench_planner import (
     benchmark_options,
     case_rules,
     checks,
+    claims,
     dataset_binding,
+    harness_needs,
     limits,
     manifest,
     native,
@@ -23,16 +25,16 @@ from srbench_planner import (
     registry_policy,
     sampling,
     targets,
-    worst_case,
 )
 from srbench_planner.cells import CellMatrix, pick_cells
 from srbench_planner.ports import Benchmarks, BenchmarkSpec, CaseFiles
+from srbench_planner.worst_case import Planned, Spend, worst_case
 
 # How a frozen manifest is laid out.
 ORDER = (
     *("version", "mode", "profile", "seed", "name", "cost_policy", "output_policy", "experiment", "dataset", "cases"),
     *("targets", "auxiliary_targets", "benchmark_options", "limits", "sampling", "execution_cells", "preview_context"),
-    *("limitations", "baseline_run_id", "recovery"),
+    *("limitations", "claims", "baseline_run_id", "recovery"),
     *("case_sha256", "benchmark_weights", "adapter_versions", "plan_sha256"),
 )
 
@@ -61,7 +63,7 @@ class FrozenPlan:
         matrix: the planned cells.
         manifest_sha256: what idempotency keys compare.
         reviewed_sha256: the `plan_sha256` that the input carried; empty when it carried none.
-        worst_case_picodollars: the most the first calls of all cells can cost; `None` without prices.
+        worst_case: the most that all its calls can cost.
         missing: what it lacks before it can be graded.
     """
 
@@ -70,7 +72,7 @@ class FrozenPlan:
     matrix: CellMatrix
     manifest_sha256: str
     reviewed_sha256: str
-    worst_case_picodollars: int | None
+    worst_case: Spend
     missing: tuple[InvalidInput, ...] = ()
 
     @property
@@ -100,13 +102,8 @@ class Freezer:
         specs = self._benchmarks.specs
         found, head = manifest.read_head(value)
         binding = dataset_binding.bind(found, head, self._files)
-        if registry is not None and not registry.binding:
-            found = registry_policy.fill_in(found, registry.targets)
-            if not found.get("plan_sha256"):
-                used_ids = _benchmarks_of(binding.cases)
-                found = registry_policy.apply_defaults(found, registry.targets, registry.options, used_ids)
-        elif registry is not None:
-            found = registry_policy.apply_registry(found, registry.targets, registry.options, _benchmarks_of(binding.cases))
+        if registry is not None:
+            found = _registered(found, registry, _benchmarks_of(binding.cases))
         live = head["mode"] == "live"
         cases = case_rules.check_cases(binding.cases, specs, live=live, holdout=head["profile"] == "standard")
         if not live:
@@ -126,20 +123,17 @@ class Freezer:
         frozen["benchmark_weights"] = _weights(found, self._benchmarks, used)
         frozen["adapter_versions"] = _same(found, "adapter_versions", {spec.id: spec.adapter_version for spec in used})
         options = benchmark_options.frozen_options(found.get("benchmark_options"), specs)
-        benchmark_options.check_references(
-            options, {str(t["id"]) for t in [*own, *auxiliary.values()] if t["kind"] == "single"}
-        )
-        missing: tuple[InvalidInput, ...] = ()
+        singles = {str(target["id"]) for target in [*own, *auxiliary.values()] if target["kind"] == "single"}
+        missing = tuple(benchmark_options.unknown_references(options, singles))
         if live:
-            most_calls = bounds["max_calls_per_case"]
-            assert isinstance(most_calls, int)
-            missing = tuple(benchmark_options.missing_for_live(options, used, most_calls))
-        if missing and not collect:
+            missing += _missing_for_live(options, used, cases, bounds)
+        if missing and not (collect and live):
             raise missing[0]
         frozen["targets"] = list(own)
         optional: dict[str, Json] = {"auxiliary_targets": dict(auxiliary), "benchmark_options": options}
         optional["dataset"] = binding.dataset
         optional["cases"] = list(cases) if binding.dataset is None else None
+        optional["claims"] = claims.freeze_claims(found.get("claims"), [str(target["id"]) for target in own])
         optional["execution_cells"] = _pairs(matrix, ids, own)
         frozen |= {key: item for key, item in optional.items() if item}
         frozen["plan_sha256"] = plan_identity.plan_sha256(frozen, matrix)
@@ -149,9 +143,31 @@ class Freezer:
             matrix=matrix,
             manifest_sha256=plan_identity.manifest_sha256(frozen),
             reviewed_sha256=str(found.get("plan_sha256") or ""),
-            worst_case_picodollars=worst_case.worst_case_picodollars(cases, own, plan_sampling, bounds, matrix),
+            worst_case=worst_case(Planned(frozen, cases, specs), matrix),
             missing=missing,
         )
+
+
+def _registered(found: dict[str, Json], registry: Registry, benchmarks: set[str]) -> dict[str, Json]:
+    """The manifest with what the registry says of its targets and of the benchmarks that it uses."""
+    if registry.binding:
+        return registry_policy.apply_registry(found, registry.targets, registry.options, benchmarks)
+    found = registry_policy.fill_in(found, registry.targets)
+    if found.get("plan_sha256"):
+        return found
+    return registry_policy.apply_defaults(found, registry.targets, registry.options, benchmarks)
+
+
+def _missing_for_live(
+    options: dict[str, Json], used: list[BenchmarkSpec], cases: list[dict[str, Json]], bounds: dict[str, Json]
+) -> tuple[InvalidInput, ...]:
+    """What a live plan lacks before its cells can be asked and graded."""
+    most_calls = bounds["max_calls_per_case"]
+    assert isinstance(most_calls, int)
+    return (
+        *benchmark_options.missing_for_live(options, used, most_calls, cases),
+        *harness_needs.missing(used, cases, options, bounds),
+    )
 
 
 def _benchmarks_of(cases: list[Json]) -> set[str]:

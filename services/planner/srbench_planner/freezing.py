@@ -128,7 +128,7 @@ def _case_of_task(spec: BenchmarkSpec, task: Task, revision: str) -> Case:
     case: Case = {
         "id": f"{spec.id}/{task.identity}",
         "benchmark": spec.id,
-        "messages": [{"role": "user", "content": task.prompt}],
+        "messages": _messages(task),
         "metadata": {**task.metadata, "stratum": task.stratum, "source_revision": revision},
     }
     if spec.requires_answer:
@@ -152,7 +152,20 @@ def _finished_case(spec: BenchmarkSpec, row: Row, revision: str) -> Case:
     if spec.requires_answer and case.get("answer") is None:
         raise bad_row("answer", "answer is missing or null; expected the reference")
     metadata = {"source_revision": revision, "stratum": stratum_of(case)} | _metadata(case)
-    return case | {"metadata": cast("Json", metadata)}
+    return case | {"metadata": cast("Json", metadata)} | _asked_in_steps(spec, row)
+
+
+def _asked_in_steps(spec: BenchmarkSpec, row: Row) -> Case:
+    """The messages of a problem in steps that the released implementation left to its harness; nothing for others."""
+    record = _metadata(dict(row.values)).get("source_record")
+    if spec.driver != "scicode" or spec.normalize is None or not isinstance(record, dict):
+        return {}
+    task = spec.normalize(Row(position=row.position, where=row.where, values=record), 0)
+    return {"messages": _messages(task)}
+
+
+def _messages(task: Task) -> Json:
+    return [{"role": role, "content": text} for role, text in task.messages or (("user", task.prompt),)]
 
 
 def _where(row: Row) -> str:

@@ -33,7 +33,8 @@ def export(source: GitSource, cache: Path) -> Path:
     make_private(root)
     with _locked(root / "lock"):
         _fetch(source, root / "objects.git")
-        archive = _git(root / "objects.git", "archive", "--format=tar", source.revision, "--", source.folder)
+        wanted = [f"{source.folder}/{name}" for name in source.files] or [source.folder]
+        archive = _git(root / "objects.git", "archive", "--format=tar", source.revision, "--", *wanted)
         target = root / source.revision
         shutil.rmtree(target, ignore_errors=True)
         make_private(target)
@@ -89,17 +90,25 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 
 def _unpack(archive: bytes, source: GitSource, target: Path) -> None:
-    """Writes the regular files that lie directly in the folder; everything else in the archive is ignored."""
+    """Writes the files that the source names, or all below its folder where tasks are folders, else those directly in it;
+    regular ones, nothing else."""
     if len(archive) > MAX_FILE_BYTES:
         raise InvalidInput("FILE_TOO_LARGE", f"the folder {source.folder} of {source.url} has {len(archive)} bytes")
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         for member in opened:
             inner = member.name.removeprefix(f"{source.folder}/")
-            if not member.isreg() or "/" in inner or inner == member.name or member.size > MAX_ROW_BYTES:
+            if not member.isreg() or inner == member.name or member.size > MAX_ROW_BYTES or not _wanted(inner, source):
                 continue
             content = opened.extractfile(member)
             if content is not None:
+                make_private((target / inner).parent)
                 write_private(target / inner, content.read())
+
+
+def _wanted(inner: str, source: GitSource) -> bool:
+    if source.files:
+        return inner in source.files
+    return "/" not in inner or (bool(source.task_file) and ".." not in Path(inner).parts)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from srbench_kit import settings
 from srbench_kit.blobs import BlobStore
 from srbench_kit.errors import DataLoss
 from srbench_kit.values import Json
@@ -22,7 +23,7 @@ class HiddenParts:
     """The hidden parts of one store."""
 
     def __init__(self, store: Path) -> None:
-        self._folder = store / FOLDER
+        self._url = settings.objects_url(store)
         self._blobs: BlobStore | None = None
 
     def keep(self, spec: BenchmarkSpec, rows: Iterable[Row], cases: Iterable[Case]) -> None:
@@ -60,7 +61,7 @@ class HiddenParts:
 
     def _store(self) -> BlobStore:
         if self._blobs is None:
-            self._blobs = BlobStore(str(self._folder))
+            self._blobs = BlobStore(self._url, FOLDER)
         return self._blobs
 
 

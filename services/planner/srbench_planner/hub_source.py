@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,11 @@ from srbench_planner.files import make_private
 
 ATTEMPTS = 5
 FIRST_PAUSE_S = 1.0
+# The hub counts requests over five minutes.
+MOST_PAUSE_S = 300.0
+_SECONDS = re.compile(r"([0-9]{1,6})")
+# As the hub writes it: `"resolvers";r=0;t=55`, no requests left for 55 seconds.
+_RESET = re.compile(r";\s?t=([0-9]{1,6})")
 TIMEOUT_S = 30.0
 _log = logging.getLogger(__name__)
 
@@ -26,7 +32,8 @@ def download(
     """The source's files below `cache`; what lies there whole already is not fetched again.
 
     The endpoint is `HF_ENDPOINT`, the token `HF_TOKEN`; saved logins of this machine are not used. A dropped transfer
-    goes on where it stopped. `pause_s` is the wait before the second of five attempts; it doubles.
+    goes on where it stopped. `pause_s` is the wait before the second of five attempts; it doubles, and is longer where the
+    hub asks for that.
 
     Raises: `Forbidden` (`GATED`), `NotFound` (`SOURCE_NOT_FOUND`), `Unreachable` (`SOURCE_UNREACHABLE`),
     `Exhausted` (`NO_SPACE`).
@@ -56,8 +63,15 @@ def _with_retries(source: HubSource, name: str, folder: Path, counted: _Counter,
             if attempt == ATTEMPTS:
                 raise
             _log.warning("attempt %d of %d for %s: %s", attempt, ATTEMPTS, name, error)
-            time.sleep(pause_s * 2 ** (attempt - 1))
+            time.sleep(max(pause_s * 2 ** (attempt - 1), _asked_pause_s(error)))
     raise AssertionError("the loop returns or raises")
+
+
+def _asked_pause_s(error: Unreachable) -> float:
+    """How long the hub asks to be left alone; asked sooner, it only refuses for longer."""
+    headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
+    named = _SECONDS.fullmatch(str(headers.get("retry-after", ""))) or _RESET.search(str(headers.get("ratelimit", "")))
+    return min(float(named[1]), MOST_PAUSE_S) if named else 0.0
 
 
 def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter) -> Path:

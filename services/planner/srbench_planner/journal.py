@@ -5,6 +5,7 @@ When the transaction fails, everything in it stays pending and goes with the nex
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -42,6 +43,7 @@ class Journal:
         self._events: list[dict[str, Any]] = []
         self._updates: dict[int, dict[str, Any]] = {}
         self._ending: dict[int, RunCells] = {}
+        self._under_way: set[asyncio.Future[list[RunCells]]] = set()
 
     def touch(self, run: RunCells) -> None:
         """Says that `run` has changed cells."""
@@ -51,7 +53,7 @@ class Journal:
         """Adds an event of `run`."""
         self._events.append(event_row(run.number, kind, data))
 
-    def update(self, run: RunCells, **values: str) -> None:
+    def update(self, run: RunCells, **values: str | int) -> None:
         """Changes columns of the run's row."""
         self._updates.setdefault(run.number, {}).update(values)
 
@@ -59,14 +61,32 @@ class Journal:
         """Says that the next transaction ends the run."""
         self._ending[run.number] = run
 
-    async def flush(self) -> list[RunCells]:
-        """Saves all that is pending; returns the runs that ended durably.
+    @property
+    def idle(self) -> bool:
+        """Whether all there was to save is durable."""
+        return not (self._touched or self._events or self._updates or self._ending or self._under_way)
 
+    async def flush(self) -> list[RunCells]:
+        """Saves all that is pending, and waits for all that is being saved; returns the runs that ended durably.
+
+        What the caller changed may be on its way with another caller's flush: it is not saved before that one is.
         Raises: `Exhausted` (`STORAGE_FULL`), `Unreachable` (`STORAGE_UNAVAILABLE`); then all stays pending.
         """
+        under_way = list(self._under_way)
+        own = asyncio.ensure_future(self._write())
+        self._under_way.add(own)
+        own.add_done_callback(self._under_way.discard)
+        results = await asyncio.gather(own, *under_way, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return own.result()
+
+    async def _write(self) -> list[RunCells]:
         touched = [(run, run.changed) for run in self._touched.values() if run.changed]
         events, updates, ending = self._events, self._updates, self._ending
         if not (touched or events or updates or ending):
+            self._touched.clear()
             return []
         self._touched, self._events, self._updates, self._ending = {}, [], {}, {}
         rows: list[store.CellRow] = []

@@ -12,8 +12,9 @@ from srbench.v1 import experiment_pb2, plan_pb2, recipe_pb2, replay_pb2, target_
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
 from srbench_kit import auth, pages
+from srbench_kit.documents import received
 from srbench_kit.errors import InvalidInput, NotFound
-from srbench_kit.values import Json, from_value
+from srbench_kit.values import Json
 
 from srbench_planner import candidate, convert, experiments, manifest, store
 from srbench_planner.experiments import MAX_PAGE, PAGE, Experiments
@@ -75,7 +76,7 @@ class LoopServicer(rpc.PlannerServiceServicer):
                 target_ids=list(request.target_ids),
                 mode=request.mode,
                 name=request.name,
-                experiment=from_value(request.experiment),
+                experiment=received(request.experiment, "experiment"),
             )
             frozen = parts.freezer.freeze(wanted, registry if actor.role != auth.LOCAL else None)
             candidate.check_unchanged(baseline.manifest, frozen)

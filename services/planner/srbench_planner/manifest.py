@@ -43,6 +43,7 @@ FIELDS = (
     "adapter_versions",
     "preview_context",
     "limitations",
+    "claims",
     "baseline_run_id",
     "case_sha256",
     "plan_sha256",

@@ -1,8 +1,8 @@
 """The two names of a frozen manifest.
 
-`plan_sha256` covers all that can change an answer, a score or a price, and nothing else: two plans of one name are the
-same experiment. `manifest_sha256` covers the whole manifest but for places: two starts of one name are the same request.
-See docs/decisions/0002-plan-identity.md.
+`plan_sha256` covers all that can change an answer, a score, a price or the word on a claim, and nothing else: two plans of
+one name are the same experiment. `manifest_sha256` covers the whole manifest but for places: two starts of one name are the
+same request. See docs/decisions/2026-11-30-plan-identity.md.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ def projection(frozen: Mapping[str, Json], matrix: CellMatrix) -> dict[str, Json
     shown["auxiliary_targets"] = [_target(auxiliary[name], plan_sampling, preview=preview) for name in sorted(auxiliary)]
     shown["limits"] = {key: value for key, value in limits.items() if key not in FREE_LIMITS}
     shown["benchmark_options"] = _options(frozen)
+    if frozen.get("claims"):
+        # They change no answer, but what an answer is taken to show; who reviews a plan by its name has reviewed them.
+        shown["claims"] = frozen["claims"]
     if preview:
         shown["preview_context"] = frozen["preview_context"]
     return shown

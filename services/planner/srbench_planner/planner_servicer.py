@@ -17,7 +17,7 @@ from srbench_planner.loop_servicer import LoopParts, LoopServicer
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks
 from srbench_planner.preparation import PreparationJobs
-from srbench_planner.prerequisites import Grader
+from srbench_planner.prerequisites import Grader, Runners
 from srbench_planner.runs import Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.servicer import Context, PlanServicer
@@ -25,15 +25,15 @@ from srbench_planner.target_registry import TargetRegistry
 
 PlanParts: TypeAlias = tuple[TargetRegistry, Freezer, Plans, Runs, Scheduler]
 DatasetParts: TypeAlias = tuple[Catalog, DatasetStore, PreparationJobs]
-NeedParts: TypeAlias = tuple[Benchmarks, HiddenParts, Grader]
+NeedParts: TypeAlias = tuple[Benchmarks, HiddenParts, Grader, Runners]
 
 
 class PlannerServicer(PlanServicer, LoopServicer, DatasetServicer):
     """Each part keeps its own things; none knows of the others'."""
 
     def __init__(self, plans: PlanParts, datasets: DatasetParts, needs: NeedParts, loop: LoopParts) -> None:
-        benchmarks, hidden, grader = needs
-        PlanServicer.__init__(self, *plans, benchmarks=benchmarks, hidden=hidden, grader=grader)
+        benchmarks, hidden, grader, runners = needs
+        PlanServicer.__init__(self, *plans, benchmarks=benchmarks, hidden=hidden, grader=grader, runners=runners)
         LoopServicer.__init__(self, loop)
         DatasetServicer.__init__(self, *datasets)
         self._known = datasets[0]

@@ -8,7 +8,6 @@ import weakref
 from array import array
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,6 +28,8 @@ from srbench_planner.ports import Benchmarks, CaseFiles
 
 # Case sets kept beyond the runs that use them, for graders and reports that ask a little later.
 KEPT_CASE_SETS = 4
+# Where inline cases lie among the objects.
+BLOBS = "blobs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +54,11 @@ class Plans:
     """Stores plans, and loads their cases once."""
 
     def __init__(
-        self, writer: GroupWriter, reader: Reader, blob_folder: Path, benchmarks: Benchmarks, files: CaseFiles
+        self, writer: GroupWriter, reader: Reader, objects_url: str, benchmarks: Benchmarks, files: CaseFiles
     ) -> None:
         self._writer = writer
         self._reader = reader
-        self._blob_folder = blob_folder
+        self._objects_url = objects_url
         self._blobs: BlobStore | None = None
         self._benchmarks = benchmarks
         self._files = files
@@ -96,6 +97,9 @@ class Plans:
             return _stored(found)
 
         stored = await self._writer.run(work)
+        if blob and not await asyncio.to_thread(self._blob_store().has, blob):
+            # Garbage collection took it before the row named it; from now on it does not.
+            await asyncio.to_thread(self._put_cases, frozen.cases)
         if frozen.case_sha256 not in self._sets:
             self._keep(CaseSet(frozen.case_sha256, frozen.cases, self._benchmarks.specs))
         return stored
@@ -173,7 +177,7 @@ class Plans:
 
     def _blob_store(self) -> BlobStore:
         if self._blobs is None:
-            self._blobs = BlobStore(str(self._blob_folder))
+            self._blobs = BlobStore(self._objects_url, BLOBS)
         return self._blobs
 
 

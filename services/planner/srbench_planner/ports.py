@@ -8,6 +8,36 @@ from typing import Protocol
 
 from srbench_kit.values import Json
 
+# How leases name the driver of a harness: this and the name of its runner.
+HARNESS_PREFIX = "harness:"
+
+
+class HarnessSpec(Protocol):
+    """What a benchmark says of the harness that runs its cases."""
+
+    @property
+    def runner(self) -> str:
+        """Name of the runner, as executors know it."""
+
+    @property
+    def task_fields(self) -> tuple[str, ...]:
+        """The fields of a case's metadata that the runner is given."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The benchmark options that must name a target beside the subject: `simulator`, `judge`."""
+
+    def needs(self, metadata: Mapping[str, Json]) -> HarnessNeeds:
+        """What one case needs of a plan's limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessNeeds:
+    """What a case needs of a plan's limits, at least: seconds in all, and model calls."""
+
+    case_timeout_s: float = 0.0
+    calls: int = 1
+
 
 class BenchmarkSpec(Protocol):
     """One registered benchmark."""
@@ -43,6 +73,10 @@ class BenchmarkSpec(Protocol):
     @property
     def requires_messages(self) -> bool:
         """Whether a case needs messages."""
+
+    @property
+    def harness(self) -> HarnessSpec | None:
+        """Where the driver is `harness`: who runs its cases; else `None`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from srbench.v1 import plan_pb2
 from srbench.v1 import power_pb2 as pb
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
 
-from srbench_planner import sampling, targets, worst_case
+from srbench_planner import convert, worst_case
 from srbench_planner.benchmark import PROFILES, Counts
 from srbench_planner.cells import CellMatrix
+from srbench_planner.expected_spend import JUDGE_ANSWER_TOKENS, Expected, expected
 from srbench_planner.freeze import FrozenPlan
 from srbench_planner.power import ALPHA, DISCORDANCE, POWER, Design, Sharpness, sharpness
+from srbench_planner.worst_case import BYTES_PER_TOKEN, Asked, Gap, Planned, Spend
 
 OWN = "this plan"
-BYTES_PER_TOKEN = 4
-# A typical answer takes this part of what its request allows.
-CAP_PER_ANSWER = 10
 MAX_TOKENS = 10**9
 MAX_COMPARISONS = 10_000
 
 
-class Counted(Protocol):
+class Counted(Asked, Protocol):
     """A benchmark with the sizes of its profiles."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
 
     @property
     def counts(self) -> Counts:
@@ -48,16 +45,16 @@ def estimate(frozen: FrozenPlan, request: pb.EstimatePowerRequest, benchmarks: S
     tokens = request.expected_output_tokens if request.HasField("expected_output_tokens") else None
     if tokens is not None and not 1 <= tokens <= MAX_TOKENS:
         raise _bad("expected_output_tokens", tokens, f"1 to {MAX_TOKENS}")
-    typical = {name: _case_costs(frozen, cases, tokens) for name, cases in by_benchmark.items()}
+    specs = {spec.id: spec for spec in benchmarks}
+    spends = {name: _spends(Planned(frozen.manifest, cases, specs), tokens) for name, cases in by_benchmark.items()}
     own = {name: len(cases) for name, cases in by_benchmark.items()}
-    counts = {spec.id: spec.counts for spec in benchmarks}
-    rows = [_profile(OWN, own, frozen, design, typical)]
-    for profile in PROFILES if own.keys() <= counts.keys() else ():
-        sizes = {name: counts[name].of(profile) for name in own}
-        rows.append(_profile(profile, sizes, frozen, design, typical))
-    if frozen.worst_case_picodollars is not None:
+    rows = [_profile(OWN, own, frozen, design, spends)]
+    for profile in PROFILES if own.keys() <= specs.keys() else ():
+        sizes = {name: specs[name].counts.of(profile) for name in own}
+        rows.append(_profile(profile, sizes, frozen, design, spends))
+    if frozen.worst_case.picodollars is not None:
         # Exact, also where only a part of the matrix is planned.
-        rows[0].worst_case_cost_picodollars = _fits(frozen.worst_case_picodollars)
+        rows[0].worst_case_cost_picodollars = _fits(frozen.worst_case.picodollars)
         rows[0].cell_count = len(frozen.matrix)
     return pb.PowerEstimate(
         plan_sha256=frozen.plan_sha256,
@@ -66,21 +63,23 @@ def estimate(frozen: FrozenPlan, request: pb.EstimatePowerRequest, benchmarks: S
         alpha=design.alpha,
         profiles=rows,
         assumptions=_assumptions(design, tokens),
+        expected_gaps=_gaps(made.expected.gaps for made in spends.values()),
+        worst_case_gaps=_gaps(made.worst.gaps for made in spends.values()),
     )
 
 
 def _design(frozen: FrozenPlan, request: pb.EstimatePowerRequest) -> Design:
     discordance = request.discordance if request.HasField("discordance") else DISCORDANCE
     power = request.power if request.HasField("power") else POWER
-    routers = Counter(str(target["kind"]) for target in _targets(frozen))["mom"]
-    count = request.comparison_count if request.HasField("comparison_count") else max(1, routers)
+    kinds = Counter(str(target["kind"]) for target in _targets(frozen))
+    count = request.comparison_count if request.HasField("comparison_count") else max(1, kinds["mom"])
     if not 0 < discordance <= 1:
         raise _bad("discordance", discordance, "a part of one above 0")
     if not 0.5 < power < 1:
         raise _bad("power", power, "a chance above 0.5 and below 1")
     if not 1 <= count <= MAX_COMPARISONS:
         raise _bad("comparison_count", count, f"1 to {MAX_COMPARISONS}")
-    return Design(discordance=discordance, power=power, alpha=ALPHA / count)
+    return Design(discordance=discordance, power=power, alpha=ALPHA / count, singles=max(1, kinds["single"]))
 
 
 def _profile(
@@ -88,7 +87,7 @@ def _profile(
     sizes: Mapping[str, int],
     frozen: FrozenPlan,
     design: Design,
-    typical: Mapping[str, tuple[float, float] | None],
+    spends: Mapping[str, _Spends],
 ) -> pb.ProfilePower:
     weights = _object(frozen.manifest.get("benchmark_weights"))
     known = {key: float(value) for key, value in weights.items() if isinstance(value, int | float)}
@@ -102,54 +101,34 @@ def _profile(
         expected_half_width=made.expected_half_width,
         detectable_difference=made.detectable_difference,
         hoeffding_detectable_difference=made.hoeffding_detectable_difference,
+        verdict_half_width=made.verdict_half_width,
+        verdict_detectable_difference=made.verdict_detectable_difference,
     )
-    priced = [(sizes[key], cost) for key, cost in typical.items() if cost is not None]
-    if len(priced) == len(typical):
-        row.expected_cost_picodollars = _fits(round(sum(count * cost[0] for count, cost in priced)))
-        row.worst_case_cost_picodollars = _fits(round(sum(count * cost[1] for count, cost in priced)))
+    likely = [(sizes[key], made.expected.picodollars, made.case_count) for key, made in spends.items()]
+    most = [(sizes[key], made.worst.picodollars, made.case_count) for key, made in spends.items()]
+    for name, parts in (("expected", likely), ("worst_case", most)):
+        if all(cost is not None for _, cost, _ in parts):
+            total = round(sum(size * (cost or 0) / count for size, cost, count in parts))
+            setattr(row, f"{name}_cost_picodollars", _fits(total))
     return row
 
 
-def _case_costs(frozen: FrozenPlan, cases: list[dict[str, Json]], tokens: int | None) -> tuple[float, float] | None:
-    """(expected, worst) picodollars of one case with all targets, on average; `None` without prices."""
-    plan_sampling, limits = _object(frozen.manifest["sampling"]), _object(frozen.manifest["limits"])
-    own = _targets(frozen)
-    worst = worst_case.worst_case_picodollars(cases, own, plan_sampling, limits, CellMatrix(len(cases), len(own)))
-    if worst is None:
-        return None
-    prompt = sum(_prompt_tokens(case) for case in cases) / len(cases)
-    expected = sum(_expected(target, plan_sampling, limits, prompt, tokens) for target in own)
-    return expected, worst / len(cases)
+@dataclass(frozen=True, slots=True)
+class _Spends:
+    """What all cases of a benchmark cost with all targets."""
+
+    case_count: int
+    expected: Expected
+    worst: Spend
 
 
-def _prompt_tokens(case: Mapping[str, Json]) -> float:
-    messages = case.get("messages")
-    count = len(messages) if isinstance(messages, list) else 0
-    margin = worst_case.BYTES_PER_MESSAGE * count + worst_case.BYTES_PER_REQUEST
-    return max(0, worst_case.request_bytes(case) - margin) / BYTES_PER_TOKEN
+def _spends(planned: Planned, tokens: int | None) -> _Spends:
+    matrix = CellMatrix(len(planned.cases), len(planned.targets))
+    return _Spends(len(planned.cases), expected(planned, tokens), worst_case.worst_case(planned, matrix))
 
 
-def _expected(
-    target: Mapping[str, Json],
-    plan_sampling: Mapping[str, Json],
-    limits: Mapping[str, Json],
-    prompt_tokens: float,
-    tokens: int | None,
-) -> float:
-    """One call at the price of the target's model, or at the mean of a router's prices."""
-    prices = _object(target["prices"])
-    sent = sampling.effective(plan_sampling, _object(target.get("request_params")))
-    most = limits["max_output_tokens"]
-    assert isinstance(most, int)
-    output = tokens if tokens is not None else (sampling.output_cap(sent) or most) / CAP_PER_ANSWER
-    used = [prices[str(target["model"])]] if target["model"] in prices else list(prices.values())
-    costs = [
-        prompt_tokens * targets.price_picodollars(price["input"], "input")
-        + output * targets.price_picodollars(price["output"], "output")
-        for price in used
-        if isinstance(price, dict)
-    ]
-    return sum(costs) / len(costs)
+def _gaps(found: Iterable[Iterable[Gap]]) -> list[plan_pb2.SpendGap]:
+    return [convert.spend_gap(gap) for gap in sorted({gap for gaps in found for gap in gaps})]
 
 
 def _assumptions(design: Design, tokens: int | None) -> list[str]:
@@ -157,10 +136,13 @@ def _assumptions(design: Design, tokens: int | None) -> list[str]:
     return [
         f"two targets disagree on {100 * design.discordance:g} % of the cases, in every benchmark alike",
         "cases are independent; the normal approximation holds, which exact McNemar's test falls a little short of",
-        f"the error level of 0.05 is divided among the comparisons: {design.alpha:.4g} for each",
-        f"expected cost: one call a cell, {BYTES_PER_TOKEN} bytes of the request a prompt token, {answer}, no cached "
-        "input; a router at the mean of its models' prices; judges and simulators not counted",
-        "worst case: what the first call of every cell reserves; other profiles at the average of this plan's cases",
+        f"the error level of 0.05 is divided among the comparisons: {design.alpha:.4g} for each, and for verdicts among "
+        f"the single models: {design.alpha / design.singles:.4g}",
+        f"expected cost: {BYTES_PER_TOKEN} bytes of the request a prompt token, {answer}, no cached input; every step of a "
+        f"problem and every judge counted, a verdict {JUDGE_ANSWER_TOKENS} tokens; a router at the mean of its models' "
+        "prices",
+        "worst case: all calls of subjects, judges and agents, as long and as dear as they can be; other profiles at the "
+        "average of this plan's cases",
     ]
 
 

@@ -12,88 +12,55 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any
 
 from srbench_kit.db import storage_error
-from srbench_kit.documents import load_json
 from srbench_kit.errors import Conflict, NotFound, SrBenchError
-from srbench_kit.ids import prefixed, uuid7_hex
-from srbench_kit.values import Json
+from srbench_kit.ids import prefixed
 
 from srbench_planner.catalog import Catalog
 from srbench_planner.datasets import DatasetStore
-from srbench_planner.files import make_private, open_regular, write_private
+from srbench_planner.preparation_records import Job, RecordFiles, Records, Status
 from srbench_planner.prepare import PreparationRequest
 
 MAX_AT_ONCE = 2
+FOLDER = "dataset-preparations"
 TIMEOUT_S = 6 * 3600.0
-MAX_JOB_BYTES = 64 * 1024
-Status: TypeAlias = Literal["queued", "running", "completed", "failed"]
 ACTIVE: tuple[Status, ...] = ("queued", "running")
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A preparation.
-
-    Attributes:
-        id: `prep-` and 32 hex digits; sorts by time.
-        phase: `queued`, `downloading`, `reading`, `freezing` or `done`.
-        benchmark: the one in hand.
-        reason, error: stable code and sentence of a failure; empty otherwise.
-        create_time_s, update_time_s: seconds since 1970.
-    """
-
-    id: str
-    request: PreparationRequest
-    status: Status = "queued"
-    phase: str = "queued"
-    benchmark: str = ""
-    done_count: int = 0
-    byte_count: int = 0
-    dataset_id: str = ""
-    reason: str = ""
-    error: str = ""
-    create_time_s: float
-    update_time_s: float
-
-    @property
-    def total_count(self) -> int:
-        """Benchmarks in all."""
-        return len(self.request.benchmarks)
-
-
-def job_from_json(found: Json) -> Job:
-    """The job in a file of `dataset-preparations`. Raises `KeyError`, `TypeError` or `InvalidInput` for other files."""
-    if not isinstance(found, dict) or not isinstance(found.get("request"), dict):
-        raise TypeError("no job")
-    fields = cast("dict[str, Any]", found)
-    asked = fields.pop("request")
-    request = PreparationRequest(**(asked | {"benchmarks": tuple(asked["benchmarks"])}))
-    return Job(request=request, **fields)
 
 
 class PreparationJobs:
     """The jobs of one store. `create` answers at once; the work goes on in the background until `close`.
 
-    Jobs lie in `<store>/dataset-preparations/`, one file each. Those that a former process left unfinished are failed
-    (`INTERRUPTED`) when this object is made; what they downloaded is kept, so asking again goes on from there.
+    Jobs that a former process left unfinished are failed (`INTERRUPTED`) by `begin`; what they downloaded is kept where
+    that process ran, so asking again there goes on from it.
     """
 
     def __init__(
-        self, store: Path, catalog: Catalog, datasets: DatasetStore, clock: Callable[[], float] = time.time
+        self,
+        store: Path,
+        catalog: Catalog,
+        datasets: DatasetStore,
+        records: Records | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`records`: where jobs are kept; by default a file each in `<store>/dataset-preparations`."""
         self._store, self._catalog, self._datasets, self._clock = store, catalog, datasets, clock
-        self._folder = store / "dataset-preparations"
-        make_private(self._folder)
+        self._records = records or RecordFiles(store / FOLDER)
         self._jobs: dict[str, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._closing = False
-        self._load()
+
+    async def begin(self) -> None:
+        """Takes in what was recorded, once nobody else carries jobs out. Raises: `Unreachable`."""
+        for job in await self._records.load():
+            self._jobs[job.id] = job
+            if job.status in ACTIVE:
+                await self._fail(job.id, "INTERRUPTED", "the planner that had this in hand is gone; ask again to go on")
 
     async def create(self, request: PreparationRequest) -> Job:
         """Starts a job, or gives the one that is doing the same, or has done it while its dataset exists.
@@ -109,7 +76,7 @@ class PreparationJobs:
         now = self._clock()
         job = Job(id=prefixed("prep"), request=request, create_time_s=now, update_time_s=now)
         try:
-            self._keep(job)
+            await self._keep(job)
         except OSError as error:
             raise storage_error(error) or error from error
         self._tasks[job.id] = asyncio.create_task(self._carry_out(job.id))
@@ -150,64 +117,51 @@ class PreparationJobs:
             return False
         return True
 
-    def _load(self) -> None:
-        for path in sorted(self._folder.glob("prep-*.json")):
-            try:
-                with open_regular(path, MAX_JOB_BYTES) as file:
-                    job = job_from_json(load_json(file.read(), path.name))
-            except (SrBenchError, KeyError, TypeError) as error:
-                # Files of other versions stay where they are.
-                _log.warning("%s is no preparation of this version and is left out: %s", path.name, error)
-                continue
-            self._jobs[job.id] = job
-            if job.status in ACTIVE:
-                self._fail(job.id, "INTERRUPTED", "the planner stopped while this was in hand; ask again to go on")
-
-    def _keep(self, job: Job) -> None:
+    async def _keep(self, job: Job) -> None:
         """Writes the job durably, then shows it."""
-        beside = self._folder / f".{uuid7_hex()}.tmp"
-        write_private(beside, json.dumps(asdict(job), indent=2).encode() + b"\n")
-        os.replace(beside, self._folder / f"{job.id}.json")
+        await self._records.keep(job)
         self._jobs[job.id] = job
 
-    def _change(self, job_id: str, **changes: Any) -> None:
-        """Keeps a step. On a disk that takes no more it is shown all the same; after a restart the job is `INTERRUPTED`."""
+    async def _change(self, job_id: str, **changes: Any) -> None:
+        """Keeps a step. Where it cannot be written it is shown all the same; after a restart the job is `INTERRUPTED`."""
         job = replace(self._jobs[job_id], update_time_s=self._clock(), **changes)
         try:
-            self._keep(job)
-        except OSError as error:
+            await self._keep(job)
+        except (OSError, SrBenchError) as error:
             _log.error("preparation %s could not be written: %s", job_id, error)
             self._jobs[job_id] = job
 
-    def _advance(self, job_id: str, said: dict[str, Any]) -> None:
+    async def _advance(self, job_id: str, said: dict[str, Any]) -> None:
         """Takes in a step: a new phase durably, more bytes of the same one in memory."""
         job = self._jobs[job_id]
         if (said["phase"], said["benchmark"]) != (job.phase, job.benchmark):
-            self._change(job_id, **said)
+            await self._change(job_id, **said)
         else:
             self._jobs[job_id] = replace(job, byte_count=said["byte_count"], update_time_s=self._clock())
 
-    def _fail(self, job_id: str, reason: str, error: str) -> None:
-        self._change(job_id, status="failed", reason=reason, error=error)
+    async def _fail(self, job_id: str, reason: str, error: str) -> None:
+        await self._change(job_id, status="failed", reason=reason, error=error)
         _log.warning("preparation %s failed: %s: %s", job_id, reason, error)
 
     async def _carry_out(self, job_id: str) -> None:
         try:
             async with self._slots:
-                self._change(job_id, status="running")
+                await self._change(job_id, status="running")
                 async with asyncio.timeout(TIMEOUT_S):
                     await self._run_worker(job_id)
         except asyncio.CancelledError:
-            self._fail(job_id, "INTERRUPTED", "the planner stopped while this was in hand; ask again to go on")
+            await self._fail(job_id, "INTERRUPTED", "the planner stopped while this was in hand; ask again to go on")
             raise
         except TimeoutError:
-            self._fail(job_id, "TIMED_OUT", f"it took longer than {TIMEOUT_S:.0f} s; ask again to go on from there")
+            await self._fail(job_id, "TIMED_OUT", f"it took longer than {TIMEOUT_S:.0f} s; ask again to go on from there")
         except OSError as error:
-            self._fail(job_id, "WORKER_FAILED", f"the preparing process could not be run: {error.strerror}")
+            await self._fail(job_id, "WORKER_FAILED", f"the preparing process could not be run: {error.strerror}")
         finally:
             if self._jobs[job_id].status in ACTIVE:
                 # An error nobody foresaw: it is logged with its traceback, and the job does not hang.
-                self._fail(job_id, "WORKER_FAILED", "the preparing process could not be followed; the log has the details")
+                await self._fail(
+                    job_id, "WORKER_FAILED", "the preparing process could not be followed; the log has the details"
+                )
             self._tasks.pop(job_id, None)
 
     async def _run_worker(self, job_id: str) -> None:
@@ -235,7 +189,7 @@ class PreparationJobs:
             said = json.loads(line)
             if "dataset_id" in said:
                 total = self._jobs[job_id].total_count
-                self._change(
+                await self._change(
                     job_id,
                     status="completed",
                     phase="done",
@@ -244,12 +198,12 @@ class PreparationJobs:
                     dataset_id=said["dataset_id"],
                 )
             elif "reason" in said:
-                self._fail(job_id, said["reason"], said["error"])
+                await self._fail(job_id, said["reason"], said["error"])
             else:
-                self._advance(job_id, said)
+                await self._advance(job_id, said)
         if self._jobs[job_id].status in ACTIVE:
             code = await asyncio.to_thread(worker.wait)
-            self._fail(job_id, "WORKER_FAILED", f"the preparing process ended with {code} and said nothing more")
+            await self._fail(job_id, "WORKER_FAILED", f"the preparing process ended with {code} and said nothing more")
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

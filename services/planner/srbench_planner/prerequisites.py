@@ -1,4 +1,4 @@
-"""What benchmarks need before they can run, all at once: judges, hidden tests, what the grader's machine must have."""
+"""What benchmarks need before they can run, all at once: judges, hidden tests, what graders and executors must have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.ports import BenchmarkSpec
 
 # Graders that need something of the machine they run on.
-MACHINE_GRADERS = frozenset({"code", "scicode"})
+MACHINE_GRADERS = frozenset({"code", "scicode", "tau3"})
 
 
 class Grader(Protocol):
@@ -24,12 +24,23 @@ class Grader(Protocol):
         """What the graders of `benchmarks` need."""
 
 
+class Runners(Protocol):
+    """The executors' runners of harnesses as they are asked here."""
+
+    async def inspect(self, runner: str, benchmark: str) -> list[pb.SetupItem]:
+        """What `runner` needs for `benchmark`."""
+
+    async def unset(self, names: Iterable[str]) -> list[str]:
+        """Those of `names` that are environment variables of no executor."""
+
+
 class Prerequisites:
     """Looks at plans before they may cost anything, and at benchmarks for `setup`."""
 
-    def __init__(self, hidden: HiddenParts, grader: Grader) -> None:
+    def __init__(self, hidden: HiddenParts, grader: Grader, runners: Runners) -> None:
         self._hidden = hidden
         self._grader = grader
+        self._runners = runners
 
     async def check(
         self,
@@ -37,17 +48,26 @@ class Prerequisites:
         used: Iterable[BenchmarkSpec],
         options: Mapping[str, Json],
         cases: Sequence[Mapping[str, Json]],
+        targets: Iterable[Mapping[str, Json]],
     ) -> None:
-        """Refuses a live plan for all that it lacks. `missing`: what the plan itself was found to lack.
+        """Refuses a live plan for all that it lacks. `missing`: what the plan itself was found to lack. `targets`: all that
+        it may ask, judges and simulators among them.
 
         Raises: the error in `missing` when it is all; else `InvalidInput` (`MISSING_PREREQUISITES`).
         """
         problems = list(missing)
-        machine = [spec.id for spec in used if spec.grader in MACHINE_GRADERS]
+        specs = list(used)
+        keys = {str(target["api_key_env"]): str(target["id"]) for target in targets if target.get("api_key_env")}
+        problems += [_keyless(name, keys[name]) for name in await self._runners.unset(keys)]
+        items = [
+            item for spec in specs if spec.harness for item in await self._runners.inspect(spec.harness.runner, spec.id)
+        ]
+        problems += [_problem(item) for item in items if not item.present]
+        machine = [spec.id for spec in specs if spec.grader in MACHINE_GRADERS]
         if machine:
             items = await self._grader.inspect(machine, options)
             problems += [_problem(item) for item in items if not item.present]
-            gone = self._hidden.missing(cases)
+            gone = self._hidden.missing(cases) + unnamed(cases, machine)
             if gone:
                 problems.append(_gone(gone))
         if len(problems) == 1:
@@ -67,10 +87,12 @@ class Prerequisites:
         for spec in specs:
             given = options.get(spec.id)
             own = given if isinstance(given, dict) else {}
-            needed = ("judge",) if spec.grader == "judge" else ()
+            needed = spec.harness.roles if spec.harness else ("judge",) if spec.grader == "judge" else ()
             roles = dict.fromkeys((*needed, *(role for role in benchmark_options.ROLES if role in own)))
             items += [_role(spec.id, role, own.get(role), singles) for role in roles]
             items += [item for item in asked if item.benchmark == spec.id]
+            if spec.harness is not None:
+                items += await self._runners.inspect(spec.harness.runner, spec.id)
         return items
 
 
@@ -80,10 +102,11 @@ def _role(benchmark: str, role: str, name: Json, singles: set[str]) -> pb.SetupI
         item.present, item.detail = True, f"{name} is a registered target"
     elif isinstance(name, str):
         item.detail = f"{name} is no registered target of kind single"
-        item.remedy = f"register {name}: sr-bench target register FILE"
+        item.remedy = f"register {name}: sr-bench target register --file FILE"
     else:
         item.detail = f"no {role} is named"
-        item.remedy = f'name a registered target in benchmark-options.json: {{"{benchmark}": {{"{role}": "<target>"}}}}'
+        member = f'{{"{benchmark}": {{"{role}": "<target>"}}}}'
+        item.remedy = f"name a registered target in the one file of options (sr-bench target options --file FILE): {member}"
     return item
 
 
@@ -95,6 +118,21 @@ def _problem(item: pb.SetupItem) -> InvalidInput:
         benchmark=item.benchmark,
         item=item.item,
     )
+
+
+def unnamed(cases: Sequence[Mapping[str, Json]], benchmarks: Sequence[str]) -> list[str]:
+    """The ids of the cases of `benchmarks` that name no hidden part and hold none; nobody could ever judge them."""
+    found: list[str] = []
+    for case in cases:
+        facts = case.get("metadata") if case.get("benchmark") in benchmarks else {"hidden_sha256": ""}
+        if not isinstance(facts, dict) or not facts.keys() & {"hidden_sha256", "source_record"}:
+            found.append(str(case.get("id")))
+    return found
+
+
+def _keyless(name: str, target_id: str) -> InvalidInput:
+    message = f"the environment variable {name}, the key of target {target_id}, is set in no executor"
+    return InvalidInput("MISSING_KEY", message, target_id=target_id, variable=name)
 
 
 def _gone(case_ids: Sequence[str]) -> InvalidInput:

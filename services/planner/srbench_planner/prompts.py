@@ -35,6 +35,27 @@ def program(problem: str, starter_code: str = "") -> str:
     return f"{problem.strip()}\n\n{ask}"
 
 
+def step_rules(dependencies: str) -> str:
+    """The rules of a problem that is solved step by step: what each message brings, what is in place, what is wanted."""
+    return (
+        "You solve a scientific programming problem in steps. Each message brings one step: what its code is to do, the "
+        "header that its function must have, and the line that the function ends with. The code of your earlier steps "
+        "stays in place and may be called.\n\n"
+        f"These imports are in place, too. Use no other package, and do not write imports yourself:\n"
+        f"```python\n{dependencies.strip()}\n```\n\n"
+        "Answer each step with one Python code block that holds the code of that step alone, under a comment with the "
+        "scientific background it needs. Write no tests and no example of its use."
+    )
+
+
+def step(number: int, count: int, description: str, header: str, last_line: str) -> str:
+    """One step of a problem: its description, the function's header, and the line that the function ends with."""
+    parts = [f"Step {number} of {count}.", description.strip(), f"Function header:\n```python\n{header.rstrip()}\n```"]
+    if last_line.strip():
+        parts.append(f"Last line of the function:\n```python\n{last_line.rstrip()}\n```")
+    return "\n\n".join(parts)
+
+
 def grids(train: Json, test_inputs: list[Json]) -> str:
     """The task of a grid puzzle: what to do in a line or two, then the pairs and inputs as compact JSON on a last line."""
     count = len(test_inputs)

@@ -47,7 +47,7 @@ class PublicView:
 
 def public_view(case: Case) -> PublicView:
     """The public view of `case`. Texts beyond 2 MiB are cut."""
-    messages = tuple(_shown(case.get("messages")))
+    messages = tuple(_shown(case.get("messages"))) if not is_harness_task(case) else (("user", scenario_text(case)),)
     question = next((text for role, text in reversed(messages) if role == "user"), "")
     metadata = case.get("metadata")
     is_grid = isinstance(metadata, dict) and metadata.get("output_format") == "grids"
@@ -60,6 +60,25 @@ def public_view(case: Case) -> PublicView:
         choices=choices_of(case, question),
         input=prompts.grids_in(question) if is_grid else None,
     )
+
+
+def is_harness_task(case: Case) -> bool:
+    """Whether a harness puts the case's task to the model, so that its message is empty."""
+    metadata = case.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("task"), dict)
+
+
+def scenario_text(case: Case) -> str:
+    """What the simulated user of a task wants and knows, one paragraph a field; empty when the task tells nothing."""
+    metadata = case.get("metadata")
+    task = metadata.get("task") if isinstance(metadata, dict) else None
+    scenario = task.get("user_scenario") if isinstance(task, dict) else None
+    instructions = scenario.get("instructions") if isinstance(scenario, dict) else None
+    if isinstance(instructions, str):
+        return instructions
+    fields = instructions if isinstance(instructions, dict) else {}
+    told = [fields.get(name) for name in ("reason_for_call", "known_info", "unknown_info", "task_instructions")]
+    return "\n\n".join(text.strip() for text in told if isinstance(text, str) and text.strip())
 
 
 def choices_of(case: Case, question: str) -> tuple[str, ...]:

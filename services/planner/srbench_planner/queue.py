@@ -65,16 +65,17 @@ class WorkQueue:
         self._turns.remove(run)
 
     def lease(
-        self, holder: int, drivers: frozenset[str], most: int, now: float, duration_s: float
+        self, holder: int, offers: frozenset[str], most: int, now: float, duration_s: float
     ) -> tuple[list[Grant], float]:
-        """Up to `most` cells for the process `holder`, and the next time at which the clock alone makes another one due."""
+        """Up to `most` cells for the process `holder`, which has the drivers and capabilities `offers`; and the next time
+        at which the clock alone makes another one due."""
         grants: list[Grant] = []
         due = float("inf")
         idle = 0
         while len(grants) < most and idle < len(self._turns):
             run = self._turns[0]
             self._turns.rotate(-1)
-            lane, run_due = self._pick(run, drivers, now)
+            lane, run_due = self._pick(run, offers, now)
             if lane is None:
                 idle += 1
                 due = min(due, run_due)
@@ -157,16 +158,16 @@ class WorkQueue:
             return None
         return run.held.get(ref.cell)
 
-    def _pick(self, run: RunCells, drivers: frozenset[str], now: float) -> tuple[Lane | None, float]:
+    def _pick(self, run: RunCells, offers: frozenset[str], now: float) -> tuple[Lane | None, float]:
         """The lane whose head is the lowest cell that may leave now; else the time at which the clock lets one leave."""
-        if run.stop_status or run.counts[CellState.LEASED] >= run.concurrency:
+        if run.stop_status or run.paused or run.counts[CellState.LEASED] >= run.concurrency:
             return None, float("inf")
         best: Lane | None = None
         lowest = run.total
         due = float("inf")
         for lane in run.lanes:
             head = lane.head()
-            if head >= lowest or lane.driver not in drivers:
+            if head >= lowest or lane.driver not in offers or (lane.need and lane.need not in offers):
                 continue
             limits = run.targets[lane.target]
             ready = now if limits.free else run.uses[lane.target].due(now, limits, run.token_count(head))

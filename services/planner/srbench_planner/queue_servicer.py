@@ -9,7 +9,7 @@ from grpc import aio
 from srbench.v1 import recipe_pb2
 from srbench.v1 import work_queue_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2_grpc as rpc
-from srbench_kit import auth
+from srbench_kit import auth, tracing
 from srbench_kit.errors import InvalidInput
 
 from srbench_planner import convert
@@ -18,8 +18,10 @@ from srbench_planner.captures import Captures
 from srbench_planner.cell_reads import stored_states
 from srbench_planner.cells import CellState
 from srbench_planner.executors import Executors
+from srbench_planner.journal import now_us
 from srbench_planner.queue import Grant, Ref
 from srbench_planner.run_cells import RunCells
+from srbench_planner.runner_book import RunnerBook
 from srbench_planner.runs import Runs
 from srbench_planner.scheduler import Scheduler
 
@@ -32,9 +34,18 @@ ENDS = frozenset(int(state) for state in CellState if state != CellState.LEASED)
 class WorkQueueServicer(rpc.WorkQueueServiceServicer):
     """Leases cells, keeps leases alive and takes back what became of them."""
 
-    def __init__(self, scheduler: Scheduler, executors: Executors, runs: Runs, lease_s: float, captures: Captures) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        executors: Executors,
+        runs: Runs,
+        lease_s: float,
+        captures: Captures,
+        runners: RunnerBook,
+    ) -> None:
         self._scheduler = scheduler
         self._captures = captures
+        self._runners = runners
         self._executors = executors
         self._runs = runs
         self._lease_s = lease_s
@@ -47,7 +58,9 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
         response = pb.LeaseCellsResponse(lease_duration=self._duration)
         if holder is None:
             return response
-        grants = await self._lease(holder, request)
+        offers = frozenset((*request.drivers, *request.capabilities))
+        with self._scheduler.presence.asking(request.executor_id, request.drivers, request.capabilities):
+            grants = await self._lease(holder, request, offers)
         for grant in grants:
             self._add(response, grant)
         return response
@@ -55,6 +68,7 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
     async def RenewLeases(self, request: pb.RenewLeasesRequest, context: Context) -> pb.RenewLeasesResponse:
         auth.require_role(context, "executor", "accounting")
         holder = self._executors.number(request.executor_id, request.incarnation) or 0
+        self._scheduler.presence.heard(request.executor_id)
         refs = [Ref(lease.run_id, lease.cell, lease.token) for lease in request.leases]
         renewal = self._scheduler.queue.renew(holder, refs, self._scheduler.clock(), self._lease_s)
         named = {ref.run_id for ref in refs}
@@ -91,7 +105,9 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
     async def GetRunContext(self, request: pb.GetRunContextRequest, context: Context) -> pb.RunContext:
         auth.require_role(context, "executor", "accounting")
         row = await self._runs.row(None, request.run_id)
-        return convert.run_context(row.id, self._runs.message(row).plan, row.deadline_us)
+        cells, clock = self._scheduler.queue.runs.get(row.id), self._scheduler.clock
+        left_s = cells.deadline - clock() if cells is not None else (row.deadline_us - now_us()) / 1e6
+        return convert.run_context(row.id, self._runs.message(row).plan, row.deadline_us, left_s)
 
     async def TakeRecipeCaptures(
         self, request: recipe_pb2.TakeRecipeCapturesRequest, context: Context
@@ -106,6 +122,11 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
         self._captures.report(request)
         return recipe_pb2.ReportRecipeCaptureResponse()
 
+    async def ReportRunners(self, request: pb.ReportRunnersRequest, context: Context) -> pb.ReportRunnersResponse:
+        auth.require_role(context, "executor")
+        self._runners.report(request.executor_id, request.runners, request.variable_digests)
+        return pb.ReportRunnersResponse()
+
     async def _holder(self, executor_id: str, incarnation: str) -> int | None:
         """The number of the calling process; `None` for one that a newer process of the same executor has replaced."""
         holder = self._executors.number(executor_id, incarnation)
@@ -115,13 +136,12 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
         self._scheduler.judge(self._scheduler.queue.retire(former))
         return holder
 
-    async def _lease(self, holder: int, request: pb.LeaseCellsRequest) -> list[Grant]:
+    async def _lease(self, holder: int, request: pb.LeaseCellsRequest, offers: frozenset[str]) -> list[Grant]:
         scheduler = self._scheduler
         until = scheduler.clock() + min(request.wait.seconds + request.wait.nanos / 1e9, MAX_WAIT_S)
-        drivers = frozenset(request.drivers)
         while True:
             now = scheduler.clock()
-            grants, scheduler.next_due = scheduler.queue.lease(holder, drivers, request.max_cells, now, self._lease_s)
+            grants, scheduler.next_due = scheduler.queue.lease(holder, offers, request.max_cells, now, self._lease_s)
             if grants:
                 for run in {id(grant.run): grant.run for grant in grants}.values():
                     scheduler.begin(run)
@@ -144,6 +164,10 @@ class WorkQueueServicer(rpc.WorkQueueServiceServicer):
         lease.case_index, lease.target_index = case, target
         if active.previews:
             lease.driver, lease.grader = PREVIEW_DRIVER, ""
+        if tracing.ON:
+            # The first span of the cell's trace; it points at whoever asked for the run.
+            named = {"run_id": lease.run_id, "cell": lease.cell, "token": lease.token}
+            lease.traceparent = tracing.mark("lease", "", named, links=[tracing.asked_by(lease.run_id)])
 
     async def _really_outrun(self, refused: list[tuple[Ref, int]]) -> list[Ref]:
         """Of the completions that changed nothing, those that say something else than what is saved for runs that ended."""

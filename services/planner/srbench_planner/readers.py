@@ -31,7 +31,21 @@ def read_rows(path: Path, name: str) -> Iterator[Row]:
             "BAD_SOURCE", f"{name} ends in {suffix or 'nothing'!r}; expected {', '.join(SUFFIXES)}", value=name
         )
     with open_regular(path) as file:
+        _check_content(file, name)
         yield from readers[suffix](file, name)
+
+
+def _check_content(file: BinaryIO, name: str) -> None:
+    """Refuses what a transfer left in place of the file. Raises: `InvalidInput` (`BAD_SOURCE`)."""
+    head = file.read(64).lstrip().lower()
+    file.seek(0)
+    if head.startswith(b"version https://git-lfs"):
+        message = f"{name} is a pointer of Git LFS, not the file that it points to; git lfs pull fetches that"
+    elif head.startswith((b"<!doctype html", b"<html")):
+        message = f"{name} is a web page, perhaps an error of the server that it was fetched from; fetch the file again"
+    else:
+        return
+    raise InvalidInput("BAD_SOURCE", message, value=name)
 
 
 def read_task_files(files: Iterable[tuple[str, Path]]) -> Iterator[Row]:
@@ -100,6 +114,9 @@ def _csv(file: BinaryIO, name: str) -> Iterator[Row]:
         header = next(reader, None)
         if header is None:
             raise InvalidInput("BAD_CSV", f"{name} is empty; expected a header line", value=name)
+        twice = sorted({column for column in header if header.count(column) > 1})
+        if twice:
+            raise InvalidInput("BAD_CSV", f"{name} has the column {twice[0]!r} twice", value=name)
         for position, cells in enumerate(row for row in reader if row):
             if position >= MAX_ROWS:
                 raise too_many_rows(name)

@@ -14,9 +14,10 @@ from srbench_planner.freeze import ORDER, FrozenPlan
 from srbench_planner.manifest import DEFAULT_NAME, MAX_NAME
 
 NAME_PREFIX = "recovery of "
-# What freezing the narrowed manifest works out again, or what only the service writes.
 _TERMS = ("case_sha256", "sampling", "benchmark_options", "benchmark_weights", "adapter_versions", "output_policy")
-_MADE_AGAIN = frozenset({"plan_sha256", "case_sha256", "execution_cells", "experiment", "recovery", "cases"})
+# What freezing the narrowed manifest works out again, or what only the service writes; and claims, which are about the
+# whole: merged with its recoveries, the parent still makes them.
+_LEFT_OUT = frozenset({"plan_sha256", "case_sha256", "execution_cells", "experiment", "recovery", "cases", "claims"})
 
 
 def pairs(cells: Sequence[tuple[str, str]]) -> list[Json]:
@@ -41,7 +42,7 @@ def child_manifest(
         cases: the parent's inline cases; empty when a dataset is bound.
         cells: (case id, target id) in dispatch order.
     """
-    manifest = {key: value for key, value in parent.items() if key not in _MADE_AGAIN}
+    manifest = {key: value for key, value in parent.items() if key not in _LEFT_OUT}
     name = str(parent.get("name") or DEFAULT_NAME)
     manifest["name"] = name if name.startswith(NAME_PREFIX) else f"{NAME_PREFIX}{name}"[:MAX_NAME]
     if parent.get("output_policy") == "native":

@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToDict
 from srbench.v1 import grader_service_pb2 as pb
 from srbench_kit.values import Json, fill_value
 
-from srbench_planner.case_set import choice_count
+from srbench_planner.reference_rules import choice_count
 
 
 def reference(index: int, case: Mapping[str, Json], grader: str) -> pb.Reference:

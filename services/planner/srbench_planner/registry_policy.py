@@ -45,7 +45,9 @@ def apply_defaults(
     options = {name: value for name, value in operator_options.items() if name in benchmarks} | given
     auxiliary = dict(checks.obj(found.get("auxiliary_targets") or {}, "auxiliary_targets"))
     own = found.get("targets")
-    present = {item.get("id") for item in own if isinstance(item, dict)} if isinstance(own, list) else set()
+    listed = [item.get("id") for item in own if isinstance(item, dict)] if isinstance(own, list) else []
+    # An id may still be anything.
+    present = {name for name in listed if isinstance(name, str)}
     by_id = {str(target["id"]): target for target in registered}
     for _, name in benchmark_options.referenced(options):
         if name not in present and name not in auxiliary and name in by_id:
@@ -63,7 +65,7 @@ def fill_in(found: dict[str, Json], registered: list[dict[str, Json]]) -> dict[s
     filled: list[Json] = []
     for index, item in enumerate(checks.items(found.get("targets"), "targets")):
         bare = isinstance(item, dict) and set(item) == {"id"}
-        if bare and isinstance(item, dict) and item["id"] not in by_id:
+        if bare and isinstance(item, dict) and (not isinstance(item["id"], str) or item["id"] not in by_id):
             known = ", ".join(sorted(by_id)) or "none"
             raise InvalidInput(
                 "TARGET_NOT_REGISTERED",

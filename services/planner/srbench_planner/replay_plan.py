@@ -10,13 +10,15 @@ from srbench_kit.values import Json
 from srbench_planner import plan_identity
 from srbench_planner.cells import CellMatrix
 from srbench_planner.freeze import ORDER, FrozenPlan
+from srbench_planner.worst_case import Spend
 
 COMPATIBILITY = "sr-bench-replay-compatibility-v1"
 # What grades and bounds answers comes from the run that has the answers.
 _FROM_BASELINE = (
     *("cost_policy", "benchmark_weights", "adapter_versions", "benchmark_options", "auxiliary_targets", "limits"),
 )
-_DROPPED = frozenset({"preview_context", "experiment", "plan_sha256", "baseline_run_id"})
+# An estimate supports no claim.
+_DROPPED = frozenset({"preview_context", "experiment", "plan_sha256", "baseline_run_id", "claims"})
 
 
 def replay_plan(
@@ -54,5 +56,5 @@ def replay_plan(
         matrix=matrix,
         manifest_sha256=plan_identity.manifest_sha256(manifest),
         reviewed_sha256="",
-        worst_case_picodollars=0,
+        worst_case=Spend(0, 0),
     )

@@ -37,13 +37,14 @@ class TargetTally:
 
 
 class Lane:
-    """The queued cells of one (target, driver), lowest first."""
+    """The queued cells of one (target, driver, need), lowest first."""
 
-    __slots__ = ("_cells", "_next", "_returned", "driver", "target")
+    __slots__ = ("_cells", "_next", "_returned", "driver", "need", "target")
 
-    def __init__(self, target: int, driver: str) -> None:
+    def __init__(self, target: int, driver: str, need: str) -> None:
         self.target = target
         self.driver = driver
+        self.need = need
         self._cells: array[int] = array("q")
         self._next = 0
         self._returned: list[int] = []
@@ -99,6 +100,9 @@ class RunCells:
         self.max_failed_cells = max_failed_cells
         self.deadline = deadline
         self.status = "queued"
+        # An operator's pause: nothing is leased. `drained` once it was told that nothing is in hand any more.
+        self.paused = False
+        self.drained = False
         # Why the run is being stopped: the status it ends with, the reason, and whether cells in hand are stopped, too.
         self.stop_status = ""
         self.stop_reason = ""
@@ -119,11 +123,12 @@ class RunCells:
         self.tallies = [TargetTally() for _ in targets]
         for cell in range(len(matrix)):
             self.tallies[matrix.target(cell)].total += 1
-        self._lanes: dict[tuple[int, str], Lane] = {}
+        self._lanes: dict[tuple[int, str, str], Lane] = {}
         # What is being asked of each target by all runs; the queue sets it when it takes the run in.
         self.uses: list[TargetUse] = []
         self._ready = False
         self._drivers: Sequence[str] = ()
+        self._needs: Sequence[str] = ()
         self._token_counts: Sequence[int] = ()
 
     def restore(self, rows: Iterable[tuple[int, int, int, int | None, str | None]], expires: float) -> None:
@@ -140,18 +145,28 @@ class RunCells:
         self.changed.clear()
         self.newly_failed.clear()
 
-    def build_lanes(self, drivers: Sequence[str], token_counts: Sequence[int] = ()) -> None:
-        """Sorts the queued cells into lanes. Both hold one entry a case: its driver, and the prompt tokens it reserves."""
+    def build_lanes(self, drivers: Sequence[str], token_counts: Sequence[int] = (), needs: Sequence[str] = ()) -> None:
+        """Sorts the queued cells into lanes. All hold one entry a case: its driver, the prompt tokens it reserves, and what
+        its grader must have, if anything."""
         self._ready, self._drivers, self._token_counts = True, drivers, token_counts
+        self._needs = needs or [""] * len(drivers)
         self.parked.clear()
         for cell in range(len(self.matrix)):
             if self.states[cell] == CellState.QUEUED:
                 self._lane(cell).add(cell)
 
+    def driver(self, cell: int) -> str:
+        """The driver of a cell; empty as long as its cases are not loaded."""
+        return self._drivers[self.matrix.pair(cell)[0]] if self._ready else ""
+
     @property
     def lanes(self) -> Iterable[Lane]:
         """The lanes."""
         return self._lanes.values()
+
+    def wanted(self) -> set[tuple[str, str]]:
+        """(driver, need) of the cells that wait to be leased."""
+        return {(lane.driver, lane.need) for lane in self._lanes.values() if lane.head() != NONE}
 
     def token_count(self, cell: int) -> int:
         """Tokens that a cell reserves of its target's minute; 0 where no target has such a limit."""
@@ -228,7 +243,7 @@ class RunCells:
 
     def _lane(self, cell: int) -> Lane:
         case, target = self.matrix.pair(cell)
-        key = (target, self._drivers[case])
+        key = (target, self._drivers[case], self._needs[case])
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(*key)

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from srbench.v1 import recipe_pb2
+from srbench.v1 import plan_pb2, recipe_pb2, target_pb2
 from srbench_kit import ids
 from srbench_kit.auth import Actor
+from srbench_kit.errors import NotFound
 from srbench_kit.values import Json
 
 from srbench_planner import experiments, store
@@ -41,16 +42,18 @@ class NewRun:
 
     Attributes:
         status: `queued`, or `running` for one that no executor works on.
+        term: that of the planner that has it.
         provenance: program, versions and machine as JSON text.
         recipes: (target id, recipe) of the routers whose configuration was captured.
         experiment: as in the manifest; `None` for none.
-        claim: what else the transaction must do, or fail.
+        claim: what else the transaction must do, or fail; only recoveries have one.
     """
 
     actor: Actor
     key: str
     stored: StoredPlan
     status: str = "queued"
+    term: int = 0
     provenance: str
     recipes: Sequence[tuple[str, recipe_pb2.Recipe]] = ()
     experiment: Json = None
@@ -60,6 +63,14 @@ class NewRun:
 def by_key(connection: Connection, owner: str, key: str) -> Any:
     """The run that was started with `key`; `None` when there is none."""
     return connection.execute(LISTED.where(store.runs.c.owner == owner, store.runs.c.idempotency_key == key)).first()
+
+
+def searchable(plan: plan_pb2.Plan) -> str:
+    """The words that the list of runs is searched by: name, and each target's id, kind and model, in lower case."""
+    words = [plan.name]
+    for target in plan.targets:
+        words += [target.id, target_pb2.TargetKind.Name(target.kind).removeprefix("TARGET_KIND_"), target.model]
+    return "\n".join(words).lower()
 
 
 def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
@@ -78,8 +89,10 @@ def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
         "update_us": now,
         "deadline_us": now + int(plan.limits.max_run_seconds * 1e6),
         "mode": plan.mode,
-        "searchable": "\n".join([plan.name, *(target.id for target in plan.targets)]).lower(),
+        "profile": plan.profile,
+        "searchable": searchable(plan),
         "provenance": new.provenance,
+        "term": new.term,
     }
     connection.execute(store.runs.insert(), values)
     row = by_key(connection, new.actor.id, new.key)
@@ -91,12 +104,18 @@ def insert(connection: Connection, new: NewRun) -> tuple[Any, bool]:
         saved = {"run": row.number, "target_id": target_id, "recipe": recipe.SerializeToString()}
         connection.execute(store.recipes.insert(), saved)
     if isinstance(new.experiment, dict):
-        experiment = experiments.find(connection, new.actor, str(new.experiment["id"]))
-        experiments.link(
-            connection,
-            experiment.number,
-            row.number,
-            role=str(new.experiment["role"]),
-            hypothesis=str(new.experiment.get("hypothesis") or ""),
-        )
+        _join(connection, new, new.experiment, row.number)
     return row, True
+
+
+def _join(connection: Connection, new: NewRun, wanted: dict[str, Json], number: int) -> None:
+    """Links the run to the experiment that its manifest names."""
+    try:
+        experiment = experiments.find(connection, new.actor, str(wanted["id"]))
+    except NotFound:
+        if new.claim is None:
+            raise
+        # A recovery follows its parent into an experiment; that it was deleted since takes no answer from the parent.
+        return
+    hypothesis = str(wanted.get("hypothesis") or "")
+    experiments.link(connection, experiment.number, number, role=str(wanted["role"]), hypothesis=hypothesis)

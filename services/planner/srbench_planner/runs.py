@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,18 +20,26 @@ from srbench_kit.values import fill_value
 
 from srbench_planner import convert, experiments, lineage_store, provenance, run_rows, store
 from srbench_planner.active import ActiveRun, target_limits
+from srbench_planner.benchmark import PROFILES
 from srbench_planner.captures import Captures
 from srbench_planner.case_set import CaseSet
 from srbench_planner.cells import CellMatrix, CellState
 from srbench_planner.freeze import FrozenPlan
 from srbench_planner.journal import Journal, now_us
+from srbench_planner.manifest import MODES
+from srbench_planner.ownership import Ownership
 from srbench_planner.plans import Plans
 from srbench_planner.run_cells import RunCells
 from srbench_planner.scheduler import Scheduler
 
 MAX_KEY = 200
 TERMINAL = frozenset({"completed", "failed", "cancelled", "interrupted"})
-STATUSES = ("queued", "running", *sorted(TERMINAL))
+# What runs are narrowed by, and the values that there are.
+FILTERS: Mapping[str, Sequence[str]] = {
+    "status": ("queued", "running", *sorted(TERMINAL)),
+    "mode": (*MODES, "replay"),
+    "profile": PROFILES,
+}
 _COUNTS = {
     CellState.DONE: "done_count",
     CellState.FAILED: "failed_count",
@@ -57,8 +65,10 @@ class Runs:
         plans: Plans,
         scheduler: Scheduler,
         captures: Captures,
+        ownership: Ownership,
     ) -> None:
         self._writer = writer
+        self._ownership = ownership
         self._captures = captures
         self.reader = reader
         self._journal = journal
@@ -98,6 +108,7 @@ class Runs:
             recipes=recipes,
             experiment=frozen.manifest.get("experiment"),
             claim=claim,
+            term=self._ownership.term,
         )
         async with self._admission:
             row, fresh = await self._writer.run(lambda connection: run_rows.insert(connection, new))
@@ -149,9 +160,10 @@ class Runs:
     async def list(self, actor: Actor, request: pb.ListRunsRequest) -> pb.ListRunsResponse:
         """Runs, newest first. Raises: `InvalidInput` (`BAD_PAGE_TOKEN`, `BAD_PAGE_SIZE`, `BAD_FIELD`)."""
         size = pages.page_size(request.page_size, 50, 500)
-        if request.status and request.status not in STATUSES:
-            raise InvalidInput("BAD_FIELD", f"status is {request.status!r}; expected {', '.join(STATUSES)}", field="status")
-        filters = (actor.id, actor.sees_all, request.status, request.query, request.mode)
+        for name, known in FILTERS.items():
+            if (given := getattr(request, name)) and given not in known:
+                raise InvalidInput("BAD_FIELD", f"{name} is {given[:100]!r}; expected {', '.join(known)}", field=name)
+        filters = (actor.id, actor.sees_all, request.status, request.query, request.mode, request.profile)
         before = pages.decode(request.page_token, *filters)
         conditions = _conditions(actor, request)
         page = run_rows.LISTED.where(*conditions).order_by(store.runs.c.number.desc()).limit(size + 1)
@@ -171,16 +183,20 @@ class Runs:
 
     async def cancel(self, actor: Actor, run_id: str) -> pb.Run:
         """Stops a run; one that has ended or is being cancelled is returned as it is. Raises: `NotFound`."""
-        row = await self.row(actor, run_id)
-        if row.status not in TERMINAL and run_id not in self._scheduler.active:
-            async with self._admission:
-                pass
-        run = self._scheduler.active.get(run_id)
+        run = await self.in_hand(actor, run_id)
         if run is not None and run.cells.stop_status != "cancelled" and run.cells.open_count:
             self._journal.event(run.cells, "cancellation_requested", {"actor": actor.id})
             self._scheduler.stop(run.cells, "cancelled", "cancelled", at_once=True)
             await self._scheduler.save()
         return self.message(await self.row(actor, run_id))
+
+    async def in_hand(self, actor: Actor, run_id: str) -> ActiveRun | None:
+        """A run that has not ended; `None` when it has. Raises: `NotFound` (`NO_SUCH_RUN`)."""
+        row = await self.row(actor, run_id)
+        if row.status not in TERMINAL and run_id not in self._scheduler.active:
+            async with self._admission:
+                pass
+        return self._scheduler.active.get(run_id)
 
     def message(self, row: Any) -> pb.Run:
         """The message of a row; what is in hand is told from memory, what has ended from the row."""
@@ -201,6 +217,10 @@ class Runs:
         message = pb.Run(id=row.id, owner=row.owner, status=status, reason=reason, error=error)
         message.idempotency_key = row.idempotency_key
         message.parent_run_id = row.parent_id or ""
+        message.concurrency = run.cells.concurrency if run is not None else row.concurrency or plan.limits.concurrency
+        message.paused = bool(run is not None and run.cells.paused and status not in TERMINAL)
+        if run is not None and status not in TERMINAL:
+            message.waiting_for.extend(self._scheduler.presence.waiting_for(run.cells))
         message.create_time.CopyFrom(convert.timestamp(row.create_us))
         message.update_time.CopyFrom(convert.timestamp(update_us))
         message.progress.CopyFrom(convert.progress(plan.total, counts))
@@ -238,15 +258,17 @@ class Runs:
 
 def run_cells(row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, scheduler: Scheduler) -> RunCells:
     """The cells of a run that has not ended, all queued."""
-    return RunCells(
+    cells = RunCells(
         number=row.number,
         run_id=row.id,
         matrix=matrix,
         targets=target_limits(plan),
-        concurrency=plan.limits.concurrency,
+        concurrency=row.concurrency or plan.limits.concurrency,
         max_failed_cells=plan.limits.max_failed_cells,
         deadline=scheduler.clock() + (row.deadline_us - now_us()) / 1e6,
     )
+    cells.paused = bool(row.paused)
+    return cells
 
 
 def _conditions(actor: Actor, request: pb.ListRunsRequest) -> list[sa.ColumnElement[bool]]:
@@ -257,6 +279,10 @@ def _conditions(actor: Actor, request: pb.ListRunsRequest) -> list[sa.ColumnElem
         conditions.append(store.runs.c.status == request.status)
     if request.mode:
         conditions.append(store.runs.c.mode == request.mode)
+    if request.profile:
+        conditions.append(store.runs.c.profile == request.profile)
     if request.query:
-        conditions.append(store.runs.c.searchable.contains(request.query.lower(), autoescape=True))
+        words = request.query.lower()
+        held = [column.contains(words, autoescape=True) for column in (store.runs.c.searchable, store.runs.c.id)]
+        conditions.append(sa.or_(*held))
     return conditions

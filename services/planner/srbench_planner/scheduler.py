@@ -21,6 +21,8 @@ from srbench_planner.accounting_client import Facts, Fence
 from srbench_planner.active import MAX_FAILURE_EVENTS, ActiveRun
 from srbench_planner.cells import CellState
 from srbench_planner.journal import Journal, now_us
+from srbench_planner.ports import HARNESS_PREFIX
+from srbench_planner.presence import Presence
 from srbench_planner.queue import WorkQueue
 from srbench_planner.run_cells import RunCells
 
@@ -44,6 +46,7 @@ class Scheduler:
         self._facts = facts
         self._tasks: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
+        self.presence = Presence()
         self._parked_since: dict[str, float] = {}
 
     def admit(self, run: ActiveRun) -> None:
@@ -85,6 +88,7 @@ class Scheduler:
             cells.newly_failed.clear()
             if reason:
                 self.stop(cells, "failed", reason, at_once=False)
+        self._drained(cells)
         if not cells.open_count:
             self._finish(run)
 
@@ -97,6 +101,36 @@ class Scheduler:
             self._spawn(self._halt(cells.run_id, reason))
         if not cells.open_count and cells.run_id in self.active:
             self._finish(self.active[cells.run_id])
+
+    def pause(self, cells: RunCells, actor: str) -> None:
+        """Leases no more of a run; what is in hand ends by itself."""
+        cells.paused, cells.drained = True, False
+        self._journal.update(cells, paused=1)
+        self._journal.event(cells, "paused", {"actor": actor, "in_hand": cells.counts[CellState.LEASED]})
+        self._drained(cells)
+        self._changed(cells)
+
+    def resume(self, cells: RunCells, actor: str) -> None:
+        """Leases cells of a paused run again."""
+        cells.paused = False
+        self._journal.update(cells, paused=0)
+        self._journal.event(cells, "resumed", {"actor": actor})
+        self._changed(cells)
+        self.wake()
+
+    def set_concurrency(self, cells: RunCells, concurrency: int, actor: str) -> None:
+        """Changes how many cells may be in hand at once; those above a lower number end by themselves."""
+        data: dict[str, Json] = {"actor": actor, "from": cells.concurrency, "to": concurrency}
+        cells.concurrency = concurrency
+        self._journal.update(cells, concurrency=concurrency)
+        self._journal.event(cells, "concurrency_changed", data)
+        self._changed(cells)
+        self.wake()
+
+    def _drained(self, cells: RunCells) -> None:
+        if cells.paused and not cells.drained and not cells.counts[CellState.LEASED]:
+            cells.drained = True
+            self._journal.event(cells, "drained", {})
 
     def judge(self, doubtful: dict[str, list[int]]) -> None:
         """Asks accounting what became of cells that nobody holds any more."""
@@ -139,6 +173,8 @@ class Scheduler:
             if now >= cells.deadline and not cells.stop_at_once and cells.open_count:
                 self.stop(cells, "failed", "deadline", at_once=True)
             self._release_parked(cells, now)
+        if self._journal.idle:
+            return
         try:
             await self.save()
         except SrBenchError as error:
@@ -183,7 +219,7 @@ class Scheduler:
         cells = run.cells
         if cells.status not in ("queued", "running"):
             return
-        end = stop_rules.run_end(cells)
+        end = stop_rules.run_end(cells, [target.id for target in run.plan.targets])
         cells.status = end.status
         counts = {state.name.lower(): cells.counts[state] for state in CellState if cells.counts[state]}
         self._journal.event(cells, end.status, {"reason": end.reason, "error": end.error, "cells": dict(counts)})
@@ -233,4 +269,10 @@ class Scheduler:
 
 def _fence(cells: RunCells, cell: int) -> Fence:
     case, target = cells.matrix.pair(cell)
-    return Fence(cell=cell, token=cells.tokens[cell] + 1, case_index=case, target_index=target)
+    return Fence(
+        cell=cell,
+        token=cells.tokens[cell] + 1,
+        case_index=case,
+        target_index=target,
+        unresumable=cells.driver(cell).startswith(HARNESS_PREFIX),
+    )

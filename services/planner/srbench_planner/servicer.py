@@ -11,16 +11,18 @@ from grpc import aio
 from srbench.v1 import plan_pb2, power_pb2, setup_pb2
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import planner_service_pb2_grpc as rpc
-from srbench_kit import auth
+from srbench_kit import auth, tracing
+from srbench_kit.documents import received
 from srbench_kit.errors import InvalidInput
-from srbench_kit.values import from_value, object_of
+from srbench_kit.values import Json, object_of, to_value
 
 from srbench_planner import cell_reads, convert, dataset_convert, events
 from srbench_planner.freeze import Freezer, FrozenPlan, Registry
 from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.plans import Plans
 from srbench_planner.ports import Benchmarks
-from srbench_planner.prerequisites import Grader, Prerequisites
+from srbench_planner.prerequisites import Grader, Prerequisites, Runners
+from srbench_planner.run_control import RunControl
 from srbench_planner.runs import TERMINAL, Runs
 from srbench_planner.scheduler import Scheduler
 from srbench_planner.target_registry import TargetRegistry
@@ -47,21 +49,35 @@ class PlanServicer(rpc.PlannerServiceServicer):
         benchmarks: Benchmarks,
         hidden: HiddenParts,
         grader: Grader,
+        runners: Runners,
     ) -> None:
         self._benchmarks = benchmarks
         self._hidden = hidden
-        self._prerequisites = Prerequisites(hidden, grader)
+        self._prerequisites = Prerequisites(hidden, grader, runners)
         self._registry = registry
         self._freezer = freezer
         self._plans = plans
         self._runs = runs
+        self._control = RunControl(runs, scheduler)
         self._scheduler = scheduler
 
     async def ListTargets(self, request: pb.ListTargetsRequest, context: Context) -> pb.ListTargetsResponse:
-        return _targets(await asyncio.to_thread(self._registry.load))
+        return _targets(*await asyncio.to_thread(self._registry.load_revision))
 
     async def RegisterTargets(self, request: pb.RegisterTargetsRequest, context: Context) -> pb.ListTargetsResponse:
-        return _targets(await asyncio.to_thread(self._registry.replace, from_value(request.document)))
+        document = received(request.document, "the document")
+        return _targets(*await self._registry.replace(document, request.expected_revision))
+
+    async def GetBenchmarkOptions(self, request: pb.GetBenchmarkOptionsRequest, context: Context) -> pb.BenchmarkOptions:
+        options, revision = await asyncio.to_thread(self._registry.options_revision)
+        return pb.BenchmarkOptions(options=to_value(options), revision=revision)
+
+    async def RegisterBenchmarkOptions(
+        self, request: pb.RegisterBenchmarkOptionsRequest, context: Context
+    ) -> pb.BenchmarkOptions:
+        document, specs = received(request.document, "the document"), self._benchmarks.specs
+        options, revision = await self._registry.replace_options(document, specs, request.expected_revision)
+        return pb.BenchmarkOptions(options=to_value(options), revision=revision)
 
     async def FreezePlan(self, request: pb.FreezePlanRequest, context: Context) -> plan_pb2.Plan:
         stored = await self._plans.save(await self.freeze(request, context))
@@ -119,8 +135,15 @@ class PlanServicer(rpc.PlannerServiceServicer):
             yield pb.StreamSealedCasesResponse(cases=batch)
 
     async def CreateRun(self, request: pb.CreateRunRequest, context: Context) -> pb.Run:
-        frozen = await self.freeze(request, context)
-        return await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
+        parent = dict(context.invocation_metadata() or ()).get(tracing.KEY, "") if tracing.ON else ""
+        span = tracing.begin("create run", str(parent))
+        try:
+            frozen = await self.freeze(request, context)
+            run = await self._runs.create(auth.actor(context), request.idempotency_key, frozen)
+        finally:
+            tracing.end(span)
+        tracing.remember(run.id, tracing.header(span))
+        return run
 
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
         actor, with_cases = auth.actor(context), not request.without_cases
@@ -141,6 +164,15 @@ class PlanServicer(rpc.PlannerServiceServicer):
 
     async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:
         return await self._runs.cancel(auth.actor(context), request.id)
+
+    async def PauseRun(self, request: pb.PauseRunRequest, context: Context) -> pb.Run:
+        return await self._control.pause(auth.actor(context), request.id)
+
+    async def ResumeRun(self, request: pb.ResumeRunRequest, context: Context) -> pb.Run:
+        return await self._control.resume(auth.actor(context), request.id)
+
+    async def SetRunConcurrency(self, request: pb.SetRunConcurrencyRequest, context: Context) -> pb.Run:
+        return await self._control.set_concurrency(auth.actor(context), request.id, request.concurrency)
 
     async def ListRunEvents(self, request: pb.ListRunEventsRequest, context: Context) -> pb.ListRunEventsResponse:
         row = await self._runs.row(auth.actor(context), request.run_id)
@@ -167,7 +199,7 @@ class PlanServicer(rpc.PlannerServiceServicer):
         def work() -> FrozenPlan:
             options = self._registry.benchmark_options()
             registry = Registry(targets=self._registry.load(), options=options, binding=forwarded)
-            return self._freezer.freeze(from_value(request.manifest), registry, collect=True)
+            return self._freezer.freeze(received(request.manifest, "the manifest"), registry, collect=True)
 
         frozen = await asyncio.to_thread(work)
         if frozen.manifest["mode"] == "live":
@@ -175,12 +207,19 @@ class PlanServicer(rpc.PlannerServiceServicer):
             used = [spec for name, spec in self._benchmarks.specs.items() if name in names]
             options = frozen.manifest.get("benchmark_options")
             given = options if isinstance(options, dict) else {}
-            await self._prerequisites.check(frozen.missing, used, given, frozen.cases)
+            await self._prerequisites.check(frozen.missing, used, given, frozen.cases, _asked(frozen))
         return frozen
 
 
-def _targets(found: list[Any]) -> pb.ListTargetsResponse:
-    return pb.ListTargetsResponse(targets=[convert.target(item) for item in found])
+def _asked(frozen: FrozenPlan) -> list[dict[str, Json]]:
+    """All targets of a plan, those of judges and simulators among them."""
+    own, auxiliary = frozen.manifest["targets"], frozen.manifest.get("auxiliary_targets")
+    listed = [*(own if isinstance(own, list) else ()), *(auxiliary.values() if isinstance(auxiliary, dict) else ())]
+    return [target for target in listed if isinstance(target, dict)]
+
+
+def _targets(found: list[Any], revision: str) -> pb.ListTargetsResponse:
+    return pb.ListTargetsResponse(targets=[convert.target(item) for item in found], revision=revision)
 
 
 def _batches(messages: Iterable[M]) -> Iterable[list[M]]:

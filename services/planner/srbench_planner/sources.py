@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import orjson
 from srbench_kit.errors import InvalidInput, NotFound
 
 from srbench_planner import git_source, hub_source
-from srbench_planner.benchmark import BenchmarkSpec, GitSource, HubSource, Row
+from srbench_planner.benchmark import BenchmarkSpec, GitSource, HubSource, ReadFiles, Row
 from srbench_planner.dataset import SourceFile, SourceRecord
 from srbench_planner.files import open_regular, sha256_of
 from srbench_planner.readers import SUFFIXES, read_rows, read_task_files, rows_by_id
@@ -35,6 +36,7 @@ class Fetched:
         files: (name within the source, where it lies), in reading order.
         one_task_a_file: whether each file is a row, named by its stem.
         part: key of the object of tasks within the one file; empty for none.
+        read: the benchmark's own reader of all files together; `None` for the common ones.
     """
 
     url: str
@@ -43,6 +45,7 @@ class Fetched:
     files: tuple[tuple[str, Path], ...]
     one_task_a_file: bool = False
     part: str = ""
+    read: ReadFiles | None = None
     license_url: str = ""
     access_note: str = ""
 
@@ -51,7 +54,10 @@ class Fetched:
         """What messages call it."""
         if len(self.files) == 1:
             return self.files[0][0]
-        return str(self.files[0][1].parent) if self.url == LOCAL else self.url
+        if self.url != LOCAL:
+            return self.url
+        name, path = self.files[0]
+        return str(path.parents[len(Path(name).parts) - 1])
 
     def record(self, normalizer: str) -> SourceRecord:
         """What a dataset keeps of it; hashes every file."""
@@ -67,7 +73,9 @@ class Fetched:
 
     def rows(self) -> Iterator[Row]:
         """Its rows, numbered over all files."""
-        if self.one_task_a_file:
+        if self.read is not None:
+            yield from self.read(self.files)
+        elif self.one_task_a_file:
             yield from read_task_files(self.files)
         elif self.part:
             yield from _part_rows(self.files[0], self.part)
@@ -134,10 +142,11 @@ def local(spec: BenchmarkSpec, source_path: str, revision: str) -> Fetched:
     if source_path.endswith(":"):
         return package_tasks(spec, revision)
     path = Path(source_path)
-    if path.is_symlink():
+    # These take a name that is too long for what it is: nothing that exists.
+    if os.path.islink(path):
         raise InvalidInput("SYMLINK", f"{path} is a symbolic link; expected the file itself", path=path)
     note = "Given by hand; keep upstream's terms beside it."
-    if path.is_dir():
+    if os.path.isdir(path):
         verification = _verify_checkout(path, revision)
         if isinstance(spec.source, HubSource) and len(spec.source.files) > 1:
             shards = _shards(spec.source, path)
@@ -148,10 +157,11 @@ def local(spec: BenchmarkSpec, source_path: str, revision: str) -> Fetched:
             revision=revision,
             verification=verification,
             files=files,
-            one_task_a_file=True,
+            one_task_a_file=spec.read is None,
+            read=spec.read,
             access_note=note,
         )
-    if not path.exists():
+    if not os.path.exists(path):
         raise NotFound("NO_SUCH_FILE", f"source_path {source_path} does not exist on the planner's machine", path=path)
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(
@@ -184,15 +194,39 @@ def _task_files(spec: BenchmarkSpec, root: Path) -> tuple[tuple[str, Path], ...]
         )
     inner = root / spec.source.folder
     folder = inner if inner.is_dir() else root
-    return task_files_in(folder)
+    return task_files_in(folder, spec.source)
 
 
-def task_files_in(folder: Path) -> tuple[tuple[str, Path], ...]:
-    """The JSON files of `folder` by name. Raises `InvalidInput` (`BAD_SOURCE`) when there are none."""
+def task_files_in(folder: Path, source: GitSource) -> tuple[tuple[str, Path], ...]:
+    """The files of `folder` that the source names, else its JSON files by name.
+
+    Raises: `InvalidInput` (`BAD_SOURCE`) when a named one is missing, or when there are none.
+    """
+    missing = [name for name in source.files if not (folder / name).is_file()]
+    if missing:
+        raise InvalidInput(
+            "BAD_SOURCE", f"the folder {folder} has no {', '.join(missing)}", field="source_path", value=folder
+        )
+    if source.task_file:
+        return task_folders_in(folder, source.task_file)
+    if source.files:
+        return tuple((name, folder / name) for name in source.files)
     found = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     if not found:
         raise InvalidInput("BAD_SOURCE", f"the folder {folder} holds no .json task files", value=folder)
     return tuple((path.name, path) for path in found)
+
+
+def task_folders_in(folder: Path, marker: str) -> tuple[tuple[str, Path], ...]:
+    """All regular files of the folders in `folder` that hold the file `marker`, by name below `folder`; links are left out.
+
+    Raises `InvalidInput` (`BAD_SOURCE`) when there are none.
+    """
+    tasks = sorted(path for path in folder.iterdir() if not path.is_symlink() and (path / marker).is_file())
+    files = [path for task in tasks for path in sorted(task.rglob("*")) if path.is_file() and not path.is_symlink()]
+    if not files:
+        raise InvalidInput("BAD_SOURCE", f"the folder {folder} holds no folders with a {marker}", value=folder)
+    return tuple((path.relative_to(folder).as_posix(), path) for path in files)
 
 
 def _verify_checkout(folder: Path, revision: str) -> str:
@@ -295,14 +329,15 @@ def pinned(spec: BenchmarkSpec, cache: Path, report: Report) -> Fetched:
             license_url=source.license_url,
             access_note=source.access_note,
         )
-    folder = git_source.export(source, cache / "git")
-    report(sum(path.stat().st_size for path in folder.iterdir()))
+    files = task_files_in(git_source.export(source, cache / "git"), source)
+    report(sum(path.stat().st_size for _, path in files))
     return Fetched(
         url=source.url,
         revision=source.revision,
         verification="git-commit",
-        files=task_files_in(folder),
-        one_task_a_file=True,
+        files=files,
+        one_task_a_file=spec.read is None,
+        read=spec.read,
         license_url=source.license_url,
         access_note=source.access_note,
     )

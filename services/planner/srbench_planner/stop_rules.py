@@ -14,6 +14,7 @@ which one target never answered has compared nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from srbench_planner.cells import CellState
@@ -27,7 +28,7 @@ STOPPED_REASONS = frozenset({"cancelled", "run_stopped", "deadline", "deadline_e
 
 _SENTENCES = {
     "too_many_failures": "{failed} of {total} cells failed, as many as limits.max_failed_cells tolerates",
-    "target_failing": "every cell of the plan's target {target} that ended failed alike: {why}",
+    "target_failing": "every cell of {target} that ended failed alike: {why}",
     "budget_exhausted": "the budget limits.max_cost_usd does not allow another call",
     "storage_full": "the store has no space left",
     "deadline": "limits.max_run_seconds passed",
@@ -66,28 +67,28 @@ def failing_target(run: RunCells) -> int | None:
     return None
 
 
-def run_end(run: RunCells) -> RunEnd:
-    """How `run`, whose cells have all ended, ended."""
+def run_end(run: RunCells, target_ids: Sequence[str]) -> RunEnd:
+    """How `run`, whose cells have all ended, ended. `target_ids` name the plan's targets in order."""
     stopped = run.stop_reason == "target_failing" or any(
         run.states[cell] == CellState.CANCELLED or reason in STOPPED_REASONS for cell, reason in run.reasons.items()
     )
     if run.stop_status and stopped:
-        return _end(run, run.stop_status, run.stop_reason)
+        return _end(run, run.stop_status, run.stop_reason, target_ids)
     if run.counts[CellState.INTERRUPTED]:
-        return _end(run, "interrupted", "executor_lost")
+        return _end(run, "interrupted", "executor_lost", target_ids)
     if run.counts[CellState.CANCELLED]:
-        return _end(run, "cancelled", "cancelled")
+        return _end(run, "cancelled", "cancelled", target_ids)
     return RunEnd("completed", "", "")
 
 
-def _end(run: RunCells, status: str, reason: str) -> RunEnd:
+def _end(run: RunCells, status: str, reason: str, target_ids: Sequence[str]) -> RunEnd:
     failed = run.counts[CellState.FAILED] + run.counts[CellState.INTERRUPTED]
     target = failing_target(run)
     facts = {
         "failed": failed,
         "total": run.total,
         "interrupted": run.counts[CellState.INTERRUPTED],
-        "target": "?" if target is None else target + 1,
+        "target": "a target" if target is None else target_ids[target],
         "why": "" if target is None else next(iter(run.tallies[target].reasons)),
     }
     return RunEnd(status, reason, _SENTENCES.get(reason, reason).format(**facts))

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from srbench_kit import db
+from srbench_kit import db, settings
 
-HEAD = "0003_experiments"
+HEAD = "0007_words_of_runs"
 metadata = sa.MetaData()
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
@@ -57,12 +57,32 @@ runs = sa.Table(
     sa.Column("cancelled_count", sa.Integer),
     sa.Column("interrupted_count", sa.Integer),
     sa.Column("mode", sa.Text, nullable=False),
-    # Name and target ids in lower case, for the filter of the list.
+    sa.Column("profile", sa.Text, nullable=False, server_default=""),
+    # What the list is searched by; see `run_rows.searchable`.
     sa.Column("searchable", sa.Text, nullable=False),
     sa.Column("provenance", sa.Text, nullable=False),
+    # The term of the planner that has the run; see `queue_owner`.
+    sa.Column("term", sa.BigInteger, nullable=False, server_default="0"),
+    # What an operator changed of the run while it goes on; the plan and its digest never change.
+    sa.Column("paused", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("concurrency", sa.Integer),
     sa.UniqueConstraint("owner", "idempotency_key"),
     sa.Index("runs_by_owner", "owner", "number"),
     sa.Index("runs_by_status", "status", "number"),
+)
+
+# Which planner has the queue: one row. Whoever takes over raises the term.
+queue_owner = sa.Table(
+    "queue_owner",
+    metadata,
+    sa.Column("id", sa.SmallInteger, primary_key=True, autoincrement=False),
+    sa.Column("term", sa.BigInteger, nullable=False),
+    # Names the process: its machine, where it listens there, and a word of its own.
+    sa.Column("planner", sa.Text, nullable=False),
+    # Where it listens.
+    sa.Column("address", sa.Text, nullable=False),
+    # By the database's clock.
+    sa.Column("expires_us", sa.BigInteger, nullable=False),
 )
 
 cells = sa.Table(
@@ -179,6 +199,28 @@ experiment_deletions = sa.Table(
     sa.UniqueConstraint("owner", "idempotency_key"),
 )
 
+# The registered targets and the benchmark options, where planners share the database; on one machine they are files.
+operator_documents = sa.Table(
+    "operator_documents",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    # JSON.
+    sa.Column("document", sa.Text, nullable=False),
+    # Counts the replacements.
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    sa.Column("update_us", sa.BigInteger, nullable=False),
+)
+
+# What was prepared and what came of it, where planners share the database; on one machine each is a file.
+dataset_preparations = sa.Table(
+    "dataset_preparations",
+    metadata,
+    sa.Column("job_id", sa.Text, primary_key=True),
+    # JSON.
+    sa.Column("job", sa.Text, nullable=False),
+    sa.Column("update_us", sa.BigInteger, nullable=False),
+)
+
 # Rows of a saved cell: run, cell, state, token, holder, reason.
 CellRow: TypeAlias = "tuple[int, int, int, int, int | None, str | None]"
 # Several rows a statement: each statement gives up and takes back the interpreter's lock once, whatever it holds, and a
@@ -209,6 +251,6 @@ def _save_statement(count: int, paramstyle: str) -> str:
 
 def open_store(url: str) -> Engine:
     """The engine of the planner's tables, brought to the newest revision."""
-    engine = db.create_engine(url)
+    engine = db.create_engine(url, settings.database_schema("planner"))
     db.upgrade(engine, "srbench_planner", HEAD, metadata)
     return engine

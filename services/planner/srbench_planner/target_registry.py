@@ -1,17 +1,18 @@
-"""The operator's targets: `targets.json` in the store, replaced as a whole or not at all."""
+"""The operator's targets and benchmark options, each replaced as a whole or not at all."""
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
+from collections.abc import Mapping
 
 from srbench_kit import documents
 from srbench_kit.errors import InvalidInput
-from srbench_kit.ids import uuid7_hex
 from srbench_kit.values import Json
 
 from srbench_planner import checks, targets
+from srbench_planner.benchmark_options import frozen_options
+from srbench_planner.operator_documents import OPTIONS, TARGETS, Documents, revision_of
+from srbench_planner.ports import BenchmarkSpec
 
 
 def parse(document: Json) -> list[dict[str, Json]]:
@@ -30,53 +31,56 @@ def parse(document: Json) -> list[dict[str, Json]]:
 
 
 class TargetRegistry:
-    """Reads and replaces the registry and reads the operator's benchmark options beside it."""
+    """Reads and replaces the registered targets and the operator's benchmark options."""
 
-    def __init__(self, store: Path) -> None:
-        self._path = store / "targets.json"
-        self._options_path = store / "benchmark-options.json"
+    def __init__(self, kept: Documents) -> None:
+        self._kept = kept
+
+    async def begin(self) -> None:
+        """Called once this planner has the queue."""
+        await self._kept.begin()
 
     def load(self) -> list[dict[str, Json]]:
-        """The registered targets in order; none when nothing was registered. Raises: `InvalidInput`."""
-        document = _read(self._path)
-        return [] if document is None else parse(document)
+        """The registered targets in order; none when nothing was registered. Raises: `InvalidInput`, `Unreachable`."""
+        return self.load_revision()[0]
 
-    def replace(self, document: Json) -> list[dict[str, Json]]:
-        """Makes `document` the registry. Nothing changes when any target is invalid."""
+    def load_revision(self) -> tuple[list[dict[str, Json]], str]:
+        """The registered targets, and the revision that they are. Raises: as `load`."""
+        document, revision = self._read(TARGETS)
+        return [] if document is None else parse(document), revision
+
+    async def replace(self, document: Json, expected: str = "") -> tuple[list[dict[str, Json]], str]:
+        """Makes `document` the registry; the targets and their revision. Nothing changes when any target is invalid.
+
+        Raises: `Conflict` (`REGISTRY_CHANGED`) when `expected` is not the revision in force.
+        """
         parsed = parse(document)
-        text = json.dumps({"targets": parsed}, ensure_ascii=False, indent=2) + "\n"
-        write_whole(self._path, text.encode())
-        return parsed
+        return parsed, await self._write(TARGETS, {"targets": list(parsed)}, expected)
 
     def benchmark_options(self) -> dict[str, Json]:
-        """The operator's benchmark options by benchmark; none when the file is absent."""
-        document = _read(self._options_path)
-        return {} if document is None else checks.obj(document, self._options_path.name)
+        """The operator's benchmark options by benchmark; maybe none. Raises: `InvalidInput`, `Unreachable`."""
+        return self.options_revision()[0]
 
+    def options_revision(self) -> tuple[dict[str, Json], str]:
+        """The operator's benchmark options, and the revision that they are. Raises: as `benchmark_options`."""
+        document, revision = self._read(OPTIONS)
+        return {} if document is None else checks.obj(document, OPTIONS), revision
 
-def _read(path: Path) -> Json:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    return documents.load_json(data, path.name)
+    async def replace_options(
+        self, document: Json, specs: Mapping[str, BenchmarkSpec], expected: str = ""
+    ) -> tuple[dict[str, Json], str]:
+        """Makes `document` the benchmark options; they and their revision. Nothing changes when any is invalid.
 
+        Raises: `InvalidInput` (`BAD_FIELD`, `UNKNOWN_FIELD`), `Conflict` (`REGISTRY_CHANGED`).
+        """
+        parsed = frozen_options(checks.obj(document, "benchmark_options"), specs)
+        return parsed, await self._write(OPTIONS, parsed, expected)
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replaces the file at `path` so that readers see the old or the new bytes, and a crash leaves one of the two."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f".{path.name}.{uuid7_hex()}.tmp")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    def _read(self, name: str) -> tuple[Json, str]:
+        data = self._kept.read(name)
+        return None if data is None else documents.load_json(data, name), revision_of(data)
+
+    async def _write(self, name: str, document: Json, expected: str) -> str:
+        data = (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+        await self._kept.write(name, data, expected)
+        return revision_of(data)

@@ -17,6 +17,7 @@ from srbench_planner import base_url, checks, sampling
 
 MAX_INFERENCE_CALLS = 256
 MAX_PRICE_USD = 1_000_000
+MAX_CONFIG_HASH = 512
 PRICE_DECIMALS = 6
 PRICE_KEYS = ("input", "cached_input", "cache_write", "output")
 LONG_WRITE_KEY = "cache_write_1h"
@@ -24,6 +25,7 @@ DIALECTS = ("openai", "anthropic", "deepseek", "gemini")
 SECRETS = ("api_key", "authorization", "headers")
 PREVIEW_PATH = "/api/v1/routing/preview"
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_VISIBLE = re.compile(r"[!-~]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -122,6 +124,14 @@ def _default_word(default: str, other: str) -> Callable[[Json, str], Json]:
     return lambda value, path: None if checks.one_of(value, path, (default, other)) == default else value
 
 
+def _config_hash(value: Json, path: str) -> Json:
+    """It travels in a header, where a line end would begin another one."""
+    found = checks.text(value, path, most=MAX_CONFIG_HASH)
+    if not _VISIBLE.match(found):
+        raise checks.bad(path, found, f"1 to {MAX_CONFIG_HASH} visible ASCII characters")
+    return found
+
+
 def _count(value: Json, path: str) -> Json:
     return checks.integer(value, path, 1)
 
@@ -148,7 +158,7 @@ FIELDS: dict[str, Callable[[Json, str], Json]] = {
     "prices": _prices,
     "model_aliases": _aliases,
     "max_inference_calls": lambda value, path: checks.integer(value, path, 1, MAX_INFERENCE_CALLS),
-    "config_hash": _maybe(lambda value, path: checks.text(value, path, most=512)),
+    "config_hash": _maybe(_config_hash),
     "preview_url": _maybe(base_url.web_url),
     "preview_api_key_env": _variable,
     "capture_recipe": checks.boolean,

@@ -1,6 +1,6 @@
 """What is right and what is wrong for each prompt: made from a frozen dataset's cases, read by the testbed.
 
-`python -m srbench_testbed.answer_key --cases cases.jsonl --out key.jsonl`
+`python -m srbench_testbed.answer_key --cases cases.jsonl --hidden STORE/hidden --out key.jsonl`
 """
 
 from __future__ import annotations
@@ -8,25 +8,30 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 import orjson
+from srbench_kit.blobs import BlobStore
 from srbench_kit.documents import load_json
 from srbench_kit.errors import EXIT_CODES, InvalidInput, NotFound, SrBenchError
 from srbench_kit.values import Json
 
 from srbench_testbed.fields import Fields
+from srbench_testbed.hidden_answers import Answers, answers_of
+from srbench_testbed.synthetic_programs import programs_in
 
 _OPTION = re.compile(r"^([A-Z])\. ", re.MULTILINE)
-_KINDS = ("choice", "grid", "text")
+_KINDS = ("choice", "grid", "text", "dialogue", "commands")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One prompt's answers: a letter, a list of grids, or a text; `wrong` has at least one."""
+    """One prompt's answers: a letter, a list of grids, a text, a conversation's script, or the commands that do a task in a
+    terminal; `wrong` has at least one."""
 
     prompt_sha256: str
     kind: str
@@ -70,17 +75,36 @@ def prompt_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def entry_of_case(case: Mapping[str, Json]) -> Entry | None:
-    """The entry of one case of `cases.jsonl`; None for a case without messages or answer."""
+# Gives the hidden part of a case by its SHA-256.
+Hidden: TypeAlias = Callable[[str], bytes]
+# Gives the program that solves a step, by the step's number; None when it is not known.
+Program: TypeAlias = Callable[[str], str | None]
+# Gives the script that solves a terminal task, by the task's name; None when there is none.
+Solution: TypeAlias = Callable[[str], str | None]
+
+
+def entry_of_case(case: Mapping[str, Json], hidden: Hidden | None = None, solution: Solution | None = None) -> Entry | None:
+    """The entry of one case of `cases.jsonl`; None for a case that no answer is known to.
+
+    A conversation has no prompt of its own: it is named by the digest of its case's id.
+    """
     text = prompt_text(case.get("messages"))
     answer = case.get("answer")
-    if not text or answer is None:
-        return None
     metadata = case.get("metadata")
-    stratum = metadata.get("stratum") if isinstance(metadata, dict) else None
-    kind, right, wrong = _answers(case, text, answer)
+    facts = metadata if isinstance(metadata, dict) else {}
+    stratum, part = facts.get("stratum"), facts.get("hidden_sha256")
+    found: Answers | None = None
+    if text and answer is not None:
+        found = _answers(case, text, answer)
+    elif text and solution is not None and (script := solution(str(facts.get("task")))) is not None:
+        found = "commands", [script], (["true"],)
+    elif hidden is not None and isinstance(part, str):
+        found = answers_of(str(case.get("benchmark")), hidden(part))
+    if found is None:
+        return None
+    kind, right, wrong = found
     return Entry(
-        prompt_sha256=prompt_sha256(text),
+        prompt_sha256=prompt_sha256(text or str(case.get("id"))),
         kind=kind,
         right=right,
         wrong=wrong,
@@ -90,7 +114,33 @@ def entry_of_case(case: Mapping[str, Json]) -> Entry | None:
     )
 
 
-def _answers(case: Mapping[str, Json], text: str, answer: Json) -> tuple[str, Json, tuple[Json, ...]]:
+def step_entries(case: Mapping[str, Json], program: Program) -> Iterator[Entry]:
+    """An entry for each step of a problem in steps whose program is known: its prompt, and the program in a fence."""
+    case_id = str(case.get("id") or "")
+    asked = [
+        message.get("content")
+        for message in _list(case.get("messages"))
+        if isinstance(message, dict) and message.get("role") == "user"
+    ]
+    for place, text in enumerate(asked, 1):
+        code = program(f"{case_id.partition('/')[2]}.{place}")
+        if code is not None and isinstance(text, str):
+            wrong = f"```python\n{code.rpartition(chr(10))[0]}\n    return None\n```"
+            yield Entry(
+                prompt_sha256=prompt_sha256(text),
+                kind="text",
+                right=f"```python\n{code}\n```",
+                wrong=(wrong,),
+                benchmark=str(case.get("benchmark") or ""),
+                case_id=case_id,
+            )
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _answers(case: Mapping[str, Json], text: str, answer: Json) -> Answers:
     if isinstance(answer, str) and len(answer) == 1 and answer.isalpha():
         return "choice", answer, tuple(letter for letter in _letters(case, text) if letter != answer)
     if isinstance(answer, list) and answer and all(isinstance(item, list) for item in answer):
@@ -125,8 +175,14 @@ def _changed(answer: Json, change: object, first: bool) -> Json:
     return value  # type: ignore[no-any-return]
 
 
-def make_key(lines: Iterable[bytes]) -> dict[str, Entry]:
-    """Entries by prompt digest.
+def make_key(
+    lines: Iterable[bytes],
+    hidden: Hidden | None = None,
+    solution: Solution | None = None,
+    program: Program | None = None,
+) -> dict[str, Entry]:
+    """Entries by prompt digest; `hidden` gives the hidden parts that cases name, `solution` the scripts of terminal tasks,
+    `program` the programs of steps.
 
     Raises: `InvalidInput` (`PROMPT_TWICE`) when one prompt has two right answers.
     """
@@ -137,7 +193,10 @@ def make_key(lines: Iterable[bytes]) -> dict[str, Entry]:
         case = load_json(line, f"line {number} of the cases")
         if not isinstance(case, dict):
             raise InvalidInput("BAD_CASE", f"line {number} of the cases is no object", line=number)
-        entry = entry_of_case(case)
+        if program is not None and case.get("benchmark") == "scicode":
+            entries |= {entry.prompt_sha256: entry for entry in step_entries(case, program)}
+            continue
+        entry = entry_of_case(case, hidden, solution)
         if entry is None:
             continue
         known = entries.get(entry.prompt_sha256)
@@ -181,15 +240,42 @@ def _read_line(number: int, line: bytes) -> Entry:
     return entry
 
 
+def solutions_in(folder: Path) -> Solution:
+    """The solutions of the tasks in `folder`, as Terminal-Bench lays them out."""
+
+    def find(task: str) -> str | None:
+        path = folder / task / "solution/solve.sh"
+        return path.read_text() if task and path.is_file() else None
+
+    return find
+
+
 @click.command()
 @click.option(
     "--cases", "cases", required=True, multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
+@click.option(
+    "--hidden", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of hidden parts, STORE/hidden."
+)
+@click.option(
+    "--tasks",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of terminal tasks with solutions.",
+)
+@click.option(
+    "--programs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="SciCode task file with its code."
+)
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path))
-def main(cases: tuple[Path, ...], out: Path) -> None:
+def main(cases: tuple[Path, ...], hidden: Path | None, tasks: Path | None, programs: Path | None, out: Path) -> None:
     """Writes the answer key of frozen cases, one JSON line a prompt."""
     try:
-        entries = make_key(line for path in cases for line in path.read_bytes().splitlines())
+        lines = (line for path in cases for line in path.read_bytes().splitlines())
+        entries = make_key(
+            lines,
+            BlobStore(str(hidden)).get if hidden else None,
+            solutions_in(tasks) if tasks else None,
+            dict(programs_in(programs)).get if programs else None,
+        )
     except SrBenchError as error:
         print(f"{error.reason}: {error.message}", file=sys.stderr)
         sys.exit(EXIT_CODES.get(error.kind, 1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import orjson
 from srbench_kit.values import Json
 
+from srbench_testbed import dialogues
 from srbench_testbed.answer_key import Entry
 from srbench_testbed.config import Model
 
@@ -33,12 +34,14 @@ class Answer:
     """What is said, in pieces, and what is thought before it.
 
     Attributes:
+        calls: tool calls, (name, arguments as JSON text) each.
         right: whether it is the key's answer; None for a prompt that the key does not know.
         cache: rendered forms by name of the model, kept with the answer because most answers come again and again.
     """
 
     pieces: tuple[str, ...]
     reasoning: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str], ...] = ()
     right: bool | None = None
     cache: dict[str, object] = field(default_factory=dict, compare=False)
 
@@ -77,6 +80,24 @@ class Speaker:
         if entry.kind == "choice":
             return self._choice(model, str(said), form, right)
         return self._text(model, said, entry.kind, form, right)
+
+    def turn(self, model: Model, messages: Json, entry: Entry) -> Answer:
+        """What `model` says next in a conversation with tools. Its skill decides once for the whole conversation."""
+        said = dialogues.turn(entry, messages, self.is_right(model, entry.prompt_sha256, entry))
+        if said.tool:
+            call = (said.tool, orjson.dumps(said.arguments or {}).decode())
+            return Answer(pieces=(), calls=(call,), right=said.right)
+        return Answer(pieces=_split(said.text, model.chunks), right=said.right)
+
+    def commands(self, model: Model, messages: Json, entry: Entry) -> Answer:
+        """What `model` does next at a task in a terminal: one command a turn, then a word. Its skill decides once."""
+        right = self.is_right(model, entry.prompt_sha256, entry)
+        script = entry.right if right else entry.wrong[0]
+        listed = messages if isinstance(messages, list) else []
+        taken = sum(isinstance(message, dict) and message.get("role") == "assistant" for message in listed)
+        if isinstance(script, list) and taken < len(script):
+            return Answer(pieces=(), calls=(("terminal", orjson.dumps({"command": script[taken]}).decode()),), right=right)
+        return Answer(pieces=("Done.",), right=right)
 
     def is_right(self, model: Model, prompt_sha256: str, entry: Entry) -> bool:
         """Whether `model` gets this case right."""

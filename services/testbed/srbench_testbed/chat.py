@@ -10,10 +10,12 @@ import orjson
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.values import Json
 
+from srbench_testbed import judging
 from srbench_testbed import router as routing
 from srbench_testbed.answer_key import Entry, prompt_sha256, prompt_text
 from srbench_testbed.answers import Answer, Speaker
 from srbench_testbed.config import Config, Model, Router
+from srbench_testbed.dialogues import Dialogues
 from srbench_testbed.exchange import CHUNKED, Exchange, chunk, document
 from srbench_testbed.fault_types import Draft
 from srbench_testbed.faults import Injector, Rule
@@ -84,6 +86,7 @@ class Chat:
         self._routers = routers
         self._seed, self._key, self._injector, self._paced = config.seed, key, injector, paced
         self._speaker = Speaker(config.seed)
+        self._dialogues = Dialogues(key.values())
 
     def answer(self, body: bytes, row: Row, record: Callable[[Row], None]) -> bytes | Exchange:
         """What to write for the request in `body`: bytes when they can go out at once, else a plan.
@@ -151,11 +154,25 @@ class Chat:
 
     def decide(self, router: Router, request: Request, most_calls: int) -> routing.Decision:
         """What `router` does with a request."""
-        entry = self._key.get(request.prompt_sha256)
-        return routing.decide(router, self._seed, request.prompt, request.prompt_sha256, entry, most_calls)
+        entry = self._entry(request)
+        # All turns of a conversation go the same way.
+        sha256 = entry.prompt_sha256 if entry else request.prompt_sha256
+        return routing.decide(router, self._seed, request.prompt, sha256, entry, most_calls)
+
+    def _entry(self, request: Request) -> Entry | None:
+        return self._key.get(request.prompt_sha256) or self._dialogues.entry_of(request.messages)
 
     def _say(self, model: Model, request: Request, row: Row) -> Answer:
-        said = self._speaker.answer(model, request.prompt, request.prompt_sha256, self._key.get(request.prompt_sha256))
+        verdict = judging.verdict(request.prompt)
+        if verdict is not None:
+            return Answer(pieces=(verdict,))
+        entry = self._entry(request)
+        if entry is not None and entry.kind == "dialogue":
+            said = self._speaker.turn(model, request.messages, entry)
+        elif entry is not None and entry.kind == "commands":
+            said = self._speaker.commands(model, request.messages, entry)
+        else:
+            said = self._speaker.answer(model, request.prompt, request.prompt_sha256, entry)
         row.answer_right = said.right
         return said
 
@@ -168,6 +185,8 @@ class Chat:
             pieces=said.pieces,
             reasoning=said.reasoning,
             reasoning_field=channel,
+            calls=said.calls,
+            finish_reason="tool_calls" if said.calls else "stop",
             usage=usage,
         )
 
@@ -213,13 +232,16 @@ def _timed(events: list[bytes], pieces: int, ttft: float, itl: float) -> list[tu
 
 
 def _usage(model: Model, request: Request, said: Answer) -> dict[str, Json]:
-    """Counts that depend on the request and the answer alone: a token is four bytes of prompt, or one piece of output."""
+    """Counts that depend on the request and the answer alone: a token is four bytes of prompt, or one piece of output.
+
+    A tool call counts four bytes a token, as prompts do.
+    """
     prompt = max(1, request.body_bytes // 4)
     reasoning = len(said.reasoning)
     tokens = Tokens(
         prompt=prompt,
         cached=int(prompt * model.cached_share),
-        output=len(said.pieces) + reasoning,
+        output=len(said.pieces) + reasoning + sum(-(-len(name + text) // 4) for name, text in said.calls),
         reasoning=reasoning,
     )
     return usage_object(model.usage, tokens)

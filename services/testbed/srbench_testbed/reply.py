@@ -25,6 +25,7 @@ class Reply:
         id: 12 hex digits.
         model: name in the answer; None leaves the member out.
         reasoning_field: member that carries `reasoning`.
+        calls: tool calls, (name, arguments as JSON text) each; a reply with any ends with `tool_calls`.
         finish_reason: None means that none is sent.
         usage: the usage object; None when none is due.
         usage_events: `final` in a chunk of its own, `every` chunk, `null` in every chunk, or `zeros` first.
@@ -38,6 +39,7 @@ class Reply:
     pieces: Sequence[str]
     reasoning: Sequence[str] = ()
     reasoning_field: str = "reasoning_content"
+    calls: Sequence[tuple[str, str]] = ()
     finish_reason: str | None = "stop"
     usage: Json = None
     usage_events: str = "final"
@@ -77,11 +79,27 @@ def chunks(reply: Reply) -> list[dict[str, Json]]:
     found = [chunk_object(reply.model, {"role": "assistant", "content": ""})]
     found += [chunk_object(reply.model, {reply.reasoning_field: piece}) for piece in reply.reasoning]
     found += [chunk_object(reply.model, {"content": piece}) for piece in reply.pieces]
+    for index, (name, arguments) in enumerate(reply.calls):
+        # The name first and the arguments in two parts, as providers send them.
+        middle = len(arguments) // 2
+        begin: Json = {
+            "index": index,
+            "id": _call_id(index),
+            "type": "function",
+            "function": {"name": name, "arguments": ""},
+        }
+        found.append(chunk_object(reply.model, {"tool_calls": [begin]}))
+        for part in (arguments[:middle], arguments[middle:]):
+            found.append(chunk_object(reply.model, {"tool_calls": [{"index": index, "function": {"arguments": part}}]}))
     if reply.cut_after is not None:
         return found[: 1 + reply.cut_after]
     if reply.finish_reason is not None:
         found.append(chunk_object(reply.model, {}, reply.finish_reason))
     return found
+
+
+def _call_id(index: int) -> str:
+    return f"call_{PLACE.decode()}_{index}"
 
 
 def template(reply: Reply) -> Template:
@@ -133,6 +151,12 @@ def whole(reply: Reply) -> dict[str, Json]:
     message: dict[str, Json] = {"role": "assistant", "content": "".join(reply.pieces)}
     if reply.reasoning:
         message[reply.reasoning_field] = "".join(reply.reasoning)
+    if reply.calls:
+        message["content"] = message["content"] or None
+        message["tool_calls"] = [
+            {"id": f"call_{reply.id.decode()}_{index}", "type": "function", "function": {"name": name, "arguments": text}}
+            for index, (name, text) in enumerate(reply.calls)
+        ]
     value: dict[str, Json] = {
         "id": "chatcmpl-" + reply.id.decode(),
         "object": "chat.completion",

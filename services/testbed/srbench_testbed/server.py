@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from srbench_kit.errors import InvalidInput
-from srbench_kit.serving import is_loopback
+from srbench_kit.hosts import is_loopback
 
 from srbench_testbed.admin import Admin
 from srbench_testbed.answer_key import Entry

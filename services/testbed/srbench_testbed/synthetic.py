@@ -13,10 +13,12 @@ from pathlib import Path
 from random import Random
 
 from srbench_testbed.questions import MAKERS, Question, questions
+from srbench_testbed.synthetic_answers import NOTICE, write_hle, write_simpleqa
+from srbench_testbed.synthetic_programs import write_livecodebench, write_scicode
+from srbench_testbed.synthetic_terminal import write_tasks
 
 LETTERS = "ABCDEFGHIJ"
 FIRST_ID = 1_000_000
-NOTICE = "SYNTHETIC: computed question, not an item of the upstream benchmark"
 REVISION = "synthetic-v1"
 
 # Subdomains of GPQA with rows in a hundred and the subject whose questions stand in.
@@ -183,17 +185,32 @@ def write_gpqa(path: Path, seed: int = 1, count: int = 198) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes both files below `--out` and prints where they lie."""
+    """Writes the files below `--out` and prints where they lie."""
     parser = argparse.ArgumentParser(prog="python -m srbench_testbed.synthetic", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows-per-category", type=int, default=200, help="MMLU-Pro rows in each of 14 categories")
+    parser.add_argument("--all", action="store_true", help="also the files of the judged, code and terminal benchmarks")
     chosen = parser.parse_args(arguments)
     mmlu_pro = chosen.out / "mmlu-pro" / "test-00000-of-00001.parquet"
     gpqa = chosen.out / "gpqa-diamond" / "gpqa_diamond.csv"
     print(f"{mmlu_pro} {write_mmlu_pro(mmlu_pro, chosen.seed, chosen.rows_per_category)} rows")
     print(f"{gpqa} {write_gpqa(gpqa, chosen.seed)} rows")
+    if chosen.all:
+        _write_others(chosen.out, chosen.seed)
     return 0
+
+
+def _write_others(out: Path, seed: int) -> None:
+    hle, simpleqa = out / "hle" / "test-00000-of-00001.parquet", out / "simpleqa-verified" / "simpleqa_verified.csv"
+    print(f"{hle} {write_hle(hle, seed)} rows")
+    print(f"{simpleqa} {write_simpleqa(simpleqa, seed)} rows")
+    for name, write, what in (
+        ("livecodebench", write_livecodebench, "problems in six files"),
+        ("scicode", write_scicode, "problems, and their targets"),
+        ("terminal-bench-2.1", write_tasks, "tasks"),
+    ):
+        print(f"{out / name} {write(out / name, seed)} {what}")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ import asyncio
 import errno
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_kit import db
 
 RUN = "run-0123456789abcdef0123"
 
@@ -83,6 +86,7 @@ async def test_a_failed_sync_loses_nothing_that_is_acknowledged_later(
     assert (await service.gateway.GetCall(pb.GetCallRequest(run_id=RUN, call_id=call.id))).final == "A"
 
 
+@pytest.mark.sqlite_only
 async def test_full_tables_are_told_as_a_full_store(
     service: Any, writer: Any, facts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +100,7 @@ async def test_full_tables_are_told_as_a_full_store(
     assert await writer.reasons(facts.outcome(7, **long)) == [""]
 
 
+@pytest.mark.sqlite_only
 async def test_eight_writers_beside_a_reader_that_holds_on_lose_nothing(
     service: Any, planner: Any, tmp_path: Path, fact_writer: Any, facts_of: Any
 ) -> None:
@@ -137,3 +142,33 @@ async def test_a_fact_that_trips_a_bug_is_refused_alone(
     monkeypatch.setattr(type(service.store.ledger), "record", lambda _self, connection, items: trip(connection, items))
     reasons = await writer.reasons(facts.settle(0), facts.settle(1), facts.outcome(0))
     assert reasons == ["", "INTERNAL_ERROR", ""]
+
+
+@pytest.mark.postgres_only
+async def test_facts_wait_for_a_database_server_that_is_away_for_longer_than_a_commit_is_tried(
+    service: Any, writer: Any, facts: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All connections fail, new ones, too; what is told meanwhile is acknowledged when the server answers again."""
+    await writer.send(facts.dispatch(0))
+    monkeypatch.setattr(db, "PATIENCE_S", 0.0)
+    monkeypatch.setattr("srbench_accounting.recording.AWAY_PAUSE_S", 0.01)
+    pool, away = service.store.engine.pool, threading.Event()
+    connect = pool._creator
+
+    def refused(*given: Any) -> Any:
+        if away.is_set():
+            raise psycopg.OperationalError("connection refused")
+        return connect(*given)
+
+    monkeypatch.setattr(pool, "_creator", refused)
+    away.set()
+    pool.dispose()
+    telling = asyncio.create_task(writer.reasons(facts.settle(0), facts.outcome(0), facts.dispatch(1)))
+    async with asyncio.timeout(60):
+        while "facts wait for the database" not in caplog.text:  # noqa: ASYNC110 - a log sets no event
+            await asyncio.sleep(0.01)
+    assert not telling.done()
+    away.clear()
+    assert await asyncio.wait_for(telling, 60) == ["", "", ""]
+    spend = await service.spend()
+    assert (spend.call_count, spend.open_call_count) == (2, 1)

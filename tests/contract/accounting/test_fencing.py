@@ -55,6 +55,19 @@ async def test_a_settled_cell_without_a_grade_goes_on_with_the_next_token(
     assert (await service.fence(0, 3)).outcome == queue_pb.CELL_STATE_DONE
 
 
+async def test_an_unresumable_cell_is_interrupted_by_any_call_that_it_made(
+    service: Any, writer: Any, facts: Any, evidence_of: Any
+) -> None:
+    await writer.send(facts.dispatch(0), facts.settle(0, evidence=evidence_of("C")))
+    known = await service.fence(0, 2, unresumable=True)
+    assert (known.open, known.outcome, known.reason) == (False, queue_pb.CELL_STATE_INTERRUPTED, "executor_lost")
+    assert (await service.spend()).known_cost_picodollars == 60
+    untouched = await service.fence(1, 2, unresumable=True)
+    assert untouched.outcome == queue_pb.CELL_STATE_UNSPECIFIED
+    await writer.send(facts.dispatch(3), facts.settle(3), facts.outcome(3))
+    assert (await service.fence(3, 2, unresumable=True)).outcome == queue_pb.CELL_STATE_DONE
+
+
 async def test_a_provably_refused_call_does_not_count_as_dispatched(service: Any, writer: Any, facts: Any) -> None:
     refused = facts.settle(0, cost=None, status=pb.CALL_STATUS_NOT_ACCEPTED, reason="connect_failed")
     await writer.send(facts.dispatch(0), refused)

@@ -142,6 +142,18 @@ async def test_what_contradicts_the_facts_is_refused(
     assert wire.reason(caught.value) == "NO_SUCH_CALL"
 
 
+@pytest.mark.parametrize("verdict", [pb.SETTLEMENT_VERDICT_HAPPENED, pb.SETTLEMENT_VERDICT_DID_NOT_HAPPEN])
+async def test_a_settled_call_stays_in_the_list_of_unknown_costs_where_it_can_be_settled_anew(
+    service: Any, writer: Any, facts: Any, verdict: int
+) -> None:
+    await writer.send(facts.dispatch(4), facts.settle(4), facts.outcome(4), facts.dispatch(6))
+    call_id = await lost(service, writer, facts)
+    asked = pb.ListCallsRequest(run_id=RUN, unknown_cost=True)
+    assert [call.id for call in (await service.gateway.ListCalls(asked)).calls] == [call_id]
+    await (happened(service, call_id) if verdict == pb.SETTLEMENT_VERDICT_HAPPENED else settle(service, call_id, verdict))
+    assert [call.id for call in (await service.gateway.ListCalls(asked)).calls] == [call_id]
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -209,3 +221,37 @@ async def test_the_stream_holds_every_row_and_each_evidence_once(
     assert found.outcomes[0].outcome.grader_version == "choice-1"
     assert [(part.sha256, part.data) for part in found.evidence] == [(hashlib.sha256(packed).hexdigest(), packed)]
     assert not (await whole(service)).evidence
+
+
+async def outcome_of(service: Any, **asked: Any) -> pb.Outcome:
+    (found,) = (await service.gateway.ListOutcomes(pb.ListOutcomesRequest(run_id=RUN, **asked))).results
+    return found
+
+
+async def test_the_list_of_outcomes_shows_settled_costs_as_the_report_does(service: Any, writer: Any, facts: Any) -> None:
+    call_id = await lost(service, writer, facts)
+    before = await outcome_of(service)
+    assert (before.call_count, before.HasField("cost_picodollars")) == (1, False)
+    await happened(service, call_id, cost=40)
+    found = await outcome_of(service)
+    assert (found.cost_picodollars, found.usage.input_tokens, found.usage.output_tokens) == (40, 3, 4)
+    assert (found.status, found.call_count) == (before.status, 1)
+    await settle(service, call_id, pb.SETTLEMENT_VERDICT_DID_NOT_HAPPEN)
+    undone = await outcome_of(service)
+    assert (undone.call_count, undone.HasField("cost_picodollars")) == (0, False)
+    await settle(service, call_id, pb.SETTLEMENT_VERDICT_STILL_UNKNOWN)
+    assert await outcome_of(service) == before
+
+
+async def test_a_late_receipt_goes_before_a_settlement_in_the_list_too(service: Any, writer: Any, facts: Any) -> None:
+    await happened(service, await lost(service, writer, facts), cost=40)
+    await writer.send(facts.settle(0, cost=60))
+    assert (await outcome_of(service)).cost_picodollars == 60
+
+
+async def test_outcomes_are_ordered_by_the_cost_that_they_show(service: Any, writer: Any, facts: Any) -> None:
+    await writer.send(facts.dispatch(2), *facts.settle(2, cost=50), facts.outcome(2))
+    await happened(service, await lost(service, writer, facts), cost=70)
+    request = pb.ListOutcomesRequest(run_id=RUN, order_by="cost", descending=True)
+    found = (await service.gateway.ListOutcomes(request)).results
+    assert [row.cost_picodollars for row in found] == [70, 50]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,12 @@ async def test_an_open_call_has_no_end_and_shows_what_it_is_doing(service: Any, 
     doing = pb.CallActivity(key=facts.key(0), phase="streaming", received_bytes=77)
     report = pb.Fact(activity=pb.ActivityReport(executor_id="e1", calls=[doing]))
     await writer.send(report, facts.dispatch(2))
-    active = await service.gateway.ListCalls(pb.ListCallsRequest(run_id=RUN, active=True))
+    async with asyncio.timeout(30):
+        while True:
+            active = await service.gateway.ListCalls(pb.ListCallsRequest(run_id=RUN, active=True))
+            if active.calls[0].HasField("activity"):
+                break
+            await asyncio.sleep(0.02)
     assert [(call.ordinal, call.status, call.case_id) for call in active.calls] == [(0, 1, "case-0"), (0, 1, "case-1")]
     assert (active.calls[0].activity.phase, active.calls[0].activity.received_bytes) == ("streaming", 77)
     assert not active.calls[1].HasField("activity")

@@ -8,6 +8,7 @@ import pytest
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_accounting import outcome_texts
 from srbench_kit import wire
 from srbench_kit.values import to_value
 
@@ -103,11 +104,34 @@ async def test_outcomes_are_narrowed_by_what_happened(service: Any, asked: dict[
 
 
 @pytest.mark.usefixtures("twelve_cells")
+@pytest.mark.parametrize("room", [0, 30])
+async def test_texts_that_find_no_room_in_memory_are_found_all_the_same(
+    service: Any, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(outcome_texts, "MAX_CHARS", room)
+    monkeypatch.setattr(outcome_texts, "_AT_ONCE", 5)
+    for _ in range(2):
+        assert (await outcomes(service, query="antwort"))[0] == [cell for cell in CELLS if cell % 5]
+        assert (await outcomes(service, query="antwort 1"))[0] == [1, 11]
+        assert (await outcomes(service, query="cut off", target_id="slow"))[0] == [5]
+    (kept,) = service.store.ranks.outcomes._texts._runs.values()
+    assert sum(len(text) for text in kept.texts) == kept.chars <= room
+
+
+@pytest.mark.usefixtures("twelve_cells")
 async def test_calls_are_narrowed_by_how_they_ended(service: Any) -> None:
     assert await calls(service, finish_reason="length") == [cell for cell in CELLS if cell % 2 == 0]
     assert await calls(service, model="huge", role=pb.CALL_ROLE_SUBJECT) == [2, 5, 8, 11]
     assert await calls(service, status=pb.CALL_STATUS_FAILED) == []
     assert await calls(service, role=pb.CALL_ROLE_JUDGE) == []
+
+
+@pytest.mark.usefixtures("twelve_cells")
+async def test_calls_of_unknown_cost_are_those_that_ended_without_one(service: Any, writer: Any, facts: Any) -> None:
+    # A call in flight has no cost yet, and nothing to be settled.
+    await writer.send(facts.dispatch(len(CELLS)))
+    assert await calls(service, unknown_cost=True) == [cell for cell in CELLS if not cell % 4]
+    assert await calls(service, unknown_cost=True, model=model_of(4)) == [4]
 
 
 @pytest.mark.usefixtures("twelve_cells")

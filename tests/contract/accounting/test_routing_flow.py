@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from grpc import aio
+from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import routing_flow_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import wire
+from srbench_kit.values import to_value
 
 RUN = "run-0123456789abcdef0123"
 
@@ -34,3 +36,33 @@ async def test_a_target_that_the_run_does_not_have_is_not_found(service: Any) ->
     with pytest.raises(aio.AioRpcError) as caught:
         await service.gateway.GetRoutingFlow(pb.GetRoutingFlowRequest(run_id=RUN, target_id="nobody"))
     assert wire.reason(caught.value) == "NO_SUCH_TARGET"
+
+
+def previewed(cell: int, model: str, decision: str) -> dict[str, Any]:
+    routing: Any = {"selected_model": model, "decision_result": {"decision_name": decision}}
+    return {"correct": None, "score": None, "details": to_value({"routing": routing})}
+
+
+async def test_a_preview_flows_and_is_narrowed_by_what_the_router_would_do(
+    service: Any, planner: Any, writer: Any, facts: Any
+) -> None:
+    planner.add_run(max_cost=10**9)
+    routes = {0: ("large", "hard"), 4: ("small", "everyday"), 8: ("large", "everyday"), 12: ("everyday", "hard")}
+    await writer.send(*(facts.outcome(cell, **previewed(cell, *route)) for cell, route in routes.items()))
+    flow = await service.gateway.GetRoutingFlow(pb.GetRoutingFlowRequest(run_id=RUN, target_id="fast"))
+    assert flow.cell_count == sum(row.cell_count for row in flow.rows) == 1000
+    ways = {(row.decision, row.model): (row.cell_count, row.outcome) for row in flow.rows if row.model}
+    assert ways == {(decision, model): (1, "ungraded") for model, decision in routes.values()}
+
+    async def cells(**asked: str) -> list[int]:
+        request = accounting_pb.ListOutcomesRequest(run_id=RUN, **asked)
+        return [row.cell for row in (await service.gateway.ListOutcomes(request)).results]
+
+    assert await cells(model="large") == [0, 8]
+    assert await cells(decision="everyday") == [4, 8]
+    assert await cells(model="everyday") == [12]
+    assert await cells(model="large", decision="hard") == [0]
+    assert await cells(model="nobody") == []
+    # What comes later is found, too.
+    await writer.send(facts.outcome(16, **previewed(16, "nobody", "hard")))
+    assert await cells(model="nobody") == [16]

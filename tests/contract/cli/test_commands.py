@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from srbench_kit import pages
 from srbench_kit.errors import Conflict, Exhausted, Forbidden, Unreachable
+from srbench_kit.values import object_of
 
 RUN_ID = "run-0199b2c3d4e5f6a7b8c9"
-MANIFEST = {"version": "sr-bench-1.0", "targets": [], "cases": []}
-
-
-@pytest.fixture
-def manifest(tmp_path: Path) -> Path:
-    path = tmp_path / "m.json"
-    path.write_text(json.dumps(MANIFEST))
-    return path
 
 
 def test_a_piped_run_prints_the_report_as_json_and_its_progress_on_stderr(
@@ -202,6 +191,105 @@ def test_bad_documents_are_refused_before_anything_is_sent(
     assert service.requests == {}
 
 
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("catalog > /dev/full", 5, "error [OUTPUT_FAILED]: the output cannot be written: No space left on device\n"),
+        ("catalog >&-", 0, ""),
+        ("catalog <&- 2>&- > /dev/null", 0, ""),
+        ("catalog | true", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_no_bug(service: Any, tmp_path: Path, shell: str, code: int, said: str) -> None:
+    line = f"set -o pipefail; {sys.executable} -m srbench_cli --url {service.url} {shell}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_an_interrupt_while_the_program_is_imported_is_told_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "srbench_cli", "runs"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "error [INTERRUPTED]: stopped at your request\n")
+
+
+def test_a_misspelt_command_is_answered_with_the_one_that_was_meant(command: Any) -> None:
+    ran = command("rnus")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error [USAGE]: there is no command 'rnus'; did you mean 'runs'? (see `sr-bench --help`)\n"
+
+
+def test_a_file_that_is_not_there_is_bad_input_for_every_command(command: Any) -> None:
+    for arguments in (
+        ("verify", "none.tar"),
+        ("run", "--manifest", "none.json"),
+        ("target", "register", "--file", "none.json"),
+    ):
+        ran = command(*arguments)
+        assert (ran.code, ran.err[:22]) == (2, "error [NO_SUCH_FILE]: ")
+
+
+def test_a_pipe_is_refused_before_it_can_hang_a_command(command: Any, tmp_path: Path) -> None:
+    for name in ("pipe", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+    for arguments in (
+        ("run", "--manifest", "pipe.json"),
+        ("verify", "pipe"),
+        ("verify", "none.tar", "--public-key", "pipe"),
+        ("bundle", RUN_ID, "--output", "b.tar", "--sign-key", "pipe"),
+        ("audit", RUN_ID, "--labels", "pipe"),
+    ):
+        ran = command(*arguments)
+        assert (ran.code, ran.err[:20]) == (2, "error [NOT_A_FILE]: "), (arguments, ran.err)
+    unreadable = command("verify", "/proc/self/mem")
+    assert (unreadable.code, unreadable.err[:22]) == (2, "error [NO_SUCH_FILE]: "), unreadable.err
+
+
+def test_what_is_no_text_or_very_long_is_bad_input_of_one_short_line(service: Any, command: Any) -> None:
+    broken = command("runs", "--query", "caf\udce9", "--url", service.url)
+    assert (broken.code, broken.err) == (2, "error [BAD_ENCODING]: the argument caf\\udce9 is not UTF-8 text\n")
+    for arguments in (
+        ("catalog", "--output", "x" * 5000),
+        ("report", RUN_ID, "--output", "x" * 5000),
+        ("runs", "y" * 9000),
+    ):
+        ran = command(*arguments, "--url", service.url)
+        assert (ran.code, ran.err.count("\n"), len(ran.err) < 1200) == (2, 1, True), ran.err[:200]
+    assert service.requests == {}
+
+
+def test_every_number_that_a_command_takes_fits_a_message() -> None:
+    import click
+    from srbench_cli.main import benchmark
+
+    def commands(found: click.Command) -> Iterator[click.Command]:
+        yield found
+        if isinstance(found, click.Group):
+            for name in found.list_commands(click.Context(found)):
+                one = found.get_command(click.Context(found), name)
+                assert one is not None
+                yield from commands(one)
+
+    numbers = [
+        parameter.type
+        for found in commands(benchmark)
+        for parameter in found.params
+        if isinstance(parameter.type, click.types.IntParamType)
+    ]
+    assert len(numbers) > 10
+    for kind in numbers:
+        assert isinstance(kind, click.IntRange)
+        assert kind.min is not None
+        assert kind.max is not None
+        assert -(2**63) <= kind.min < kind.max < 2**63
+
+
 def test_runs_walks_all_pages_and_limit_bounds_it(service: Any, command: Any) -> None:
     assert len(command("runs", "--url", service.url).json["runs"]) == 2
     service.requests.clear()
@@ -233,8 +321,23 @@ def test_targets_are_printed_as_they_may_be_registered_again(service: Any, comma
     ran = command("target", "register", "--file", "t.json", "--url", service.url)
     assert ran.json["registered"] == 1
     assert ran.json["targets"][0]["prices"]["m"] == {"input": 0.25, "cached_input": 0.025, "cache_write": 0, "output": 2}
-    (tmp_path / "again.json").write_text(json.dumps(ran.json["targets"]))
-    assert command("target", "register", "--file", "again.json", "--url", service.url).code == 0
+    assert ran.json["revision"] == "r2"
+    listed = command("target", "list", "--url", service.url).json
+    for again in (listed, listed["targets"]):
+        (tmp_path / "again.json").write_text(json.dumps(again))
+        ran = command("target", "register", "--file", "again.json", "--expect", listed["revision"], "--url", service.url)
+        assert ran.code == 0
+        assert service.requests["RegisterTargets"][-1].expected_revision == "r1"
+
+
+def test_benchmark_options_are_shown_and_replaced_by_a_file(service: Any, command: Any, tmp_path: Path) -> None:
+    shown = command("target", "options", "--url", service.url)
+    assert shown.json == {"benchmark_options": {"hle": {"judge": "alpha"}}, "revision": "o1"}
+    (tmp_path / "o.json").write_text('{"hle": {"judge": "beta"}}')
+    ran = command("target", "options", "--file", "o.json", "--expect", "o1", "--url", service.url)
+    assert ran.json == {"benchmark_options": {"hle": {"judge": "beta"}}, "revision": "o2"}
+    (asked,) = service.requests["RegisterBenchmarkOptions"]
+    assert (object_of(asked.document), asked.expected_revision) == ({"hle": {"judge": "beta"}}, "o1")
 
 
 def test_preparing_waits_and_prints_the_dataset_and_a_failed_one_exits_with_1(
@@ -303,69 +406,13 @@ def test_nothing_at_the_address_is_exit_6_and_nothing_is_started(command: Any, t
     assert list(tmp_path.iterdir()) == []
 
 
-def on_terminal(arguments: list[str], folder: Path, *, interrupt_after: str = "") -> tuple[int, str]:
-    """Runs `sr-bench …` on a terminal; its exit code and what was shown. `interrupt_after` sends Ctrl-C once seen."""
-    master, slave = pty.openpty()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SR_BENCH_")} | {
-        "TERM": "xterm",
-        "COLUMNS": "160",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "srbench_cli", *arguments],
-        stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment, start_new_session=True,
-    )  # fmt: skip
-    os.close(slave)
-    shown, sent, deadline = b"", False, time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if select.select([master], [], [], 0.1)[0]:
-            try:
-                shown += os.read(master, 65536)
-            except OSError:
-                break
-        if interrupt_after and not sent and interrupt_after.encode() in shown:
-            process.send_signal(signal.SIGINT)
-            sent = True
-    os.close(master)
-    return process.wait(timeout=30), shown.decode("utf-8", "replace")
-
-
-def test_on_a_terminal_a_report_is_a_table_that_calls_unknown_costs_unknown(service: Any, tmp_path: Path) -> None:
-    code, shown = on_terminal(["report", RUN_ID, "--url", service.url], tmp_path)
-    assert code == 0
-    assert "75.0 % (3/4)" in shown
-    assert "9007199254740993" in shown
-    assert "9007199254740992" not in shown
-    assert "The cost of mom is unknown: some calls have no usage" in " ".join(shown.split())
-    assert "Strongest single model: alpha, 3 of 4 right" in shown
-    assert "25.0 points above alpha, cost unknown" in " ".join(shown.split())
-
-
-def test_nothing_from_outside_reaches_the_terminal_as_a_control(service: Any, tmp_path: Path) -> None:
-    for view in (
-        ["show", RUN_ID, "--results"],
-        ["show", RUN_ID, "--call-id", "c"],
-        ["runs"],
-        ["evidence", RUN_ID, "call-1"],
-    ):
-        code, shown = on_terminal([*view, "--url", service.url], tmp_path)
-        assert code == 0
-        assert "\x1b]0;" not in shown
-        assert "\x07" not in shown
-        assert "\u202e" not in shown
-        assert '\x1b[31m"}' not in shown
-        assert "\\x1b" in shown
-    _, shown = on_terminal(["show", RUN_ID, "--call-id", "c", "--url", service.url], tmp_path)
-    assert "[red]evil[/red] <img src=x>" in shown
-    assert "second line" in shown
-
-
-def test_ctrl_c_ends_only_the_wait_and_says_how_to_come_back(service: Any, manifest: Path, tmp_path: Path) -> None:
-    service.polls_to_end = 10_000
-    arguments = ["run", "--manifest", str(manifest), "--url", service.url]
-    code, shown = on_terminal(arguments, tmp_path, interrupt_after="1/4 cells")
-    assert code == 130
-    text = " ".join(shown.split())
-    assert "the run goes on" in text
-    assert f"`sr-bench report {RUN_ID}`" in text
-    assert f"`sr-bench cancel {RUN_ID}`" in text
-    assert "CancelRun" not in service.requests
+def test_a_run_is_paused_and_waited_for_resumed_and_given_another_concurrency(service: Any, command: Any) -> None:
+    paused = command("pause", RUN_ID, "--json", "--url", service.url)
+    assert (paused.code, paused.json["paused"]) == (0, True), paused.err
+    waited = command("pause", RUN_ID, "--wait", "--json", "--url", service.url)
+    assert waited.code == 0, waited.err
+    assert len(service.requests["GetRun"]) == 1
+    assert command("resume", RUN_ID, "--json", "--url", service.url).json["paused"] is False
+    changed = command("concurrency", RUN_ID, "7", "--json", "--url", service.url)
+    assert (changed.code, changed.json["concurrency"]) == (0, 7), changed.err
+    assert command("concurrency", RUN_ID, "many", "--url", service.url).code == 2

@@ -58,6 +58,16 @@ def test_a_margin_must_be_supported(service: Any, command: Any, word: str, code:
     assert (f"Margin 0.02: {word}." in ran.err) == (code == 1)
 
 
+@pytest.mark.parametrize(("word", "code"), [("supported", 0), ("not shown", 1), ("contradicted", 1)])
+def test_a_claim_of_a_plan_must_be_supported_without_being_asked_for(
+    service: Any, command: Any, word: str, code: int
+) -> None:
+    service.claim_verdict = word
+    ran = command("compare", RUN_ID, "run-b", "--url", service.url)
+    assert ran.code == code
+    assert (f"The claim is {word}." in ran.err) == (code == 1)
+
+
 def test_compare_writes_its_answer_once(service: Any, command: Any, tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     assert command("compare", RUN_ID, "run-b", "--output", str(path), "--url", service.url).code == 0
@@ -80,6 +90,11 @@ def test_people_see_tables_in_which_nothing_of_strangers_is_obeyed() -> None:
     found = pb.ComparisonReport(baseline_run_id="b", baseline_selected_target_id=hostile)
     one = found.comparisons.add(candidate_target_id=hostile, quality_delta=0.125, wins=3, losses=1, ties=12)
     one.quality_delta_ci95.extend([-0.1, 0.35])
+    one.quality_delta_adaptive_ci95.extend([0.01, 0.24])
+    for name, ends in ((hostile, (-0.02, 0.27)), ("weak", (0.2, 0.5))):
+        one.band.singles.add(target_id=name, interval=ends)
+    one.band.best_single_delta_interval.extend([-0.02, 0.27])
+    one.claims.add(margin=0.02, sentence=f"Claimed by the plan of run c. Supported: {hostile} loses at most 2 points.")
     one.verdict_sentence = "It is not established."
     one.subject_cost_saving.low_percent, one.subject_cost_saving.high_percent = 10, 30
     one.subject_cost_saving.unknown_cost_calls = 2
@@ -90,16 +105,20 @@ def test_people_see_tables_in_which_nothing_of_strangers_is_obeyed() -> None:
     with console.capture() as seen:
         console.print(comparison_table.comparison(found))
     text = seen.get()
+    folded = " ".join(text.split())
     assert "\x1b]0;" not in text
     assert "[red]evil[/red]" in text
     for shown in (
         "+12.5",
-        "[-10.0, 35.0]",
+        "[-10.0, +35.0]",
+        "[+1.0, +24.0]",
+        "against the truly best of them [-2.0, +27.0]",
+        "Claimed by the plan of run c. Supported",
         "10.0 to 30.0 %",
         "It is not established.",
         "the wrong model was chosen 25.0 %",
     ):
-        assert shown in text, shown
+        assert shown in folded, shown
     assert "No saving: the candidate's cost is unknown." in text
 
 

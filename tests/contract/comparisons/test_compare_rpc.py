@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import grpc
 import pytest
+from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import comparison_pb2 as pb
 from srbench.v1 import plan_pb2
-from srbench_kit import auth, wire
+from srbench_kit import auth, views
 from srbench_kit.values import from_value, to_value
+
+from tests.contract.refusals import reason
 
 LIMITS = {"concurrency": 4, "max_cost_picodollars": 5 * 10**12, "max_calls_per_case": 32, "max_output_tokens": 4096}
 
@@ -22,14 +24,6 @@ async def compare(stand: Any, *candidates: str, **more: Any) -> pb.ComparisonRep
     request = pb.CompareRunsRequest(baseline_run_id="base", candidate_run_ids=candidates, **more)
     report: pb.ComparisonReport = await stand.gateway.CompareRuns(request)
     return report
-
-
-async def reason(awaited: Any) -> str:
-    with pytest.raises(grpc.RpcError) as caught:
-        await awaited
-    found = wire.reason(caught.value)
-    assert isinstance(found, str)
-    return found
 
 
 @pytest.fixture
@@ -71,8 +65,40 @@ async def test_null_routers_and_regret_come_with_it(two: Any) -> None:
 
 async def test_a_margin_is_judged_and_called_what_it_is(two: Any) -> None:
     found = await compare(two, "cand", margin=0.05)
-    assert found.comparisons[0].non_inferiority.verdict == "not shown"
-    assert "before anybody looked" in found.margin_qualification
+    made = found.comparisons[0].non_inferiority
+    assert (made.verdict, made.exploratory, made.HasField("plan_run_id")) == ("not shown", True, False)
+    assert made.more_cases > 0
+    assert "exploratory" in found.margin_qualification
+    assert "Exploratory" in made.sentence
+
+
+async def test_a_claim_of_the_plan_is_judged_and_shown_by_report_and_comparison(stand: Any, make: Any) -> None:
+    claim = plan_pb2.Claim(kind="non_inferiority", margin=0.3)
+    await stand.add(make("base", {"n": "1100", "s": "1000"}))
+    await stand.add(make("cand", {"r": "1110"}, plan={"claims": [claim]}))
+    found = await compare(stand, "cand")
+    (judged,) = found.comparisons[0].claims
+    assert (judged.verdict, judged.margin, judged.plan_run_id, judged.exploratory) == ("not shown", 0.3, "cand", False)
+    assert not found.comparisons[0].HasField("non_inferiority")
+    assert not found.HasField("margin_qualification")
+    report = await stand.gateway.GetReport(accounting_pb.GetReportRequest(run_id="cand"))
+    assert list(report.claims) == [claim]
+    shown = views.deep(found)["comparisons"][0]
+    assert shown["claims"][0]["more_cases"] == judged.more_cases
+    assert shown["non_inferiority"] is None
+    assert views.report(report)["claims"] == [{"kind": "non_inferiority", "margin": 0.3, "target_id": None}]
+
+
+async def test_the_adaptive_interval_stands_beside_hoeffdings_and_a_band_over_all_singles(two: Any) -> None:
+    (one,) = (await compare(two, "cand")).comparisons
+    low, high = one.quality_delta_adaptive_ci95
+    assert low <= one.quality_delta <= high
+    assert "independent" in one.quality_delta_adaptive_ci95_qualification
+    assert [row.target_id for row in one.band.singles] == ["n", "s"]
+    assert one.band.alpha == 0.025
+    assert list(one.band.best_single_delta_interval) == [
+        min(row.interval[end] for row in one.band.singles) for end in (0, 1)
+    ]
 
 
 async def test_several_candidates_pay_for_their_number(two: Any, make: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,31 +10,7 @@ import pytest
 from srbench.v1 import comparison_pb2 as pb
 from srbench_kit import views
 
-TESTS = Path(__file__).parents[2]
-SHARED = next((folder / "shared" for folder in TESTS.parents if (folder / "shared" / "goldens").is_dir()), None)
-OWN = sorted((TESTS / "unit" / "accounting_core" / "goldens").glob("*.json"))
-GOLDENS = [*OWN, *(sorted((SHARED / "goldens").glob("*.json")) if SHARED else [])]
-
-
-def same(ours: Any, theirs: Any, where: str) -> None:
-    if isinstance(theirs, dict):
-        for name, item in theirs.items():
-            if name.endswith("_reason_given"):
-                assert item is (ours[name.removesuffix("_given")] is not None), f"{where}.{name}"
-            elif name in ours or item is not None:
-                same(ours[name], item, f"{where}.{name}")
-    elif isinstance(theirs, list):
-        assert len(ours) == len(theirs), where
-        for index, item in enumerate(theirs):
-            same(ours[index], item, f"{where}[{index}]")
-    elif isinstance(theirs, float) and ours is not None:
-        assert math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9), f"{where}: {ours} is not {theirs}"
-    else:
-        assert ours == theirs, f"{where}: {ours} is not {theirs}"
-
-
-def read_golden(path: Path) -> Any:
-    return json.loads(path.read_text())
+from tests.goldens import GOLDENS, OWN, read_golden, same
 
 
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")

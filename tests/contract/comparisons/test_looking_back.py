@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import grpc
 import pytest
 import sqlalchemy as sa
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import comparison_pb2, report_pb2
 from srbench_accounting import schema
-from srbench_kit import exports, wire
-from srbench_kit.values import from_value, object_of
+from srbench_kit import exports
+from srbench_kit.values import from_value, object_of, to_value
 
-
-async def reason(awaited: Any) -> str:
-    with pytest.raises(grpc.RpcError) as caught:
-        await awaited
-    found = wire.reason(caught.value)
-    assert isinstance(found, str)
-    return found
+from tests.contract.refusals import reason
 
 
 def rows(stand: Any, table: sa.Table) -> list[Any]:
@@ -209,6 +202,30 @@ async def test_the_same_evidence_gives_the_stored_correction(stand: Any, make: A
     assert len(rows(stand, schema.corrections)) == 1
 
 
+DONE = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}], "model": "north"%s}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize(
+    ("expected", "changes"),
+    [
+        ("usage_missing", {"body": DONE % b""}),
+        ("cost_unknown", {"body": DONE % b', "usage": {"prompt_tokens": 100, "completion_tokens": 50}'}),
+        ("not_accepted", {"status": "not_accepted", "final": None}),
+        ("no_evidence", {"final": None}),
+        ("answer_incomplete", {"body": b'data: {"choices": [{"delta": {"content": "A"}}]}\n\n'}),
+    ],
+)
+async def test_what_a_stream_does_not_settle_is_left_with_its_reason(
+    stand: Any, make: Any, expected: str, changes: dict[str, Any]
+) -> None:
+    made = make("base", {"n": "1100", "s": "1000"})
+    made.calls[0] = {key: value for key, value in (made.calls[0] | changes).items() if value is not None}
+    await stand.add(made)
+    found = await reconcile(stand)
+    assert [call.reason for call in found.calls if not call.verified] == [expected]
+    assert (found.verified_call_count, found.unverifiable_call_count) == (7, 1)
+
+
 async def test_a_known_cost_never_becomes_unknown(stand: Any, make: Any) -> None:
     made = make("base", {"n": "1100", "s": "1000"})
     # A receipt with a cost, a stream that broke off before its end.
@@ -302,3 +319,39 @@ async def test_a_failed_and_cancelled_run_can_be_reconciled(stand: Any, make: An
     for status in ("failed", "cancelled"):
         await stand.add(make(status, {"n": "1100", "s": "1000"}, run={"status": status}))
         assert (await reconcile(stand, status)).verified_call_count == 8
+
+
+async def replay_of(stand: Any, make: Any, name: str) -> None:
+    """A replay of `base` that takes the first two cases from n and the others from s."""
+    sources = to_value({"replay_sources": {"baseline_run_id": "base", "preview_run_id": "preview"}})
+    await stand.add(make(name, {"r": "----"}, plan={"mode": "replay", "manifest": sources}))
+    request = pb.RecordReplayRequest(run_id=name, source_run_id="base", preview_run_id="preview")
+    for case in range(4):
+        request.cells.add(cell=case, case_index=case, source_cell=2 * case + case // 2, selected_model="m")
+    await stand.as_planner.RecordReplay(request)
+
+
+async def test_a_correction_of_saved_answers_reaches_the_replays_made_of_them_before_and_after(
+    stand: Any, make: Any
+) -> None:
+    made = make("base", {"n": "1100", "s": "1000"})
+    wrong = pb.Receipt(usage_json=json.dumps({"prompt_tokens": 1, "completion_tokens": 1}).encode())
+    # One answer that the replay takes, one that it does not.
+    made.calls[0]["receipt"] = made.calls[1]["receipt"] = wrong
+    await stand.add(made)
+    await replay_of(stand, make, "replay")
+    (before,) = (await report(stand, "replay")).summary.targets
+    await reconcile(stand)
+    found = await report(stand, "replay")
+    (after,) = found.summary.targets
+    north, south = (await report(stand, "base")).summary.targets
+    assert not before.HasField("estimated_cost_picodollars"), "how much of the prompt was cached was not reported"
+    assert not before.HasField("estimated_tokens")
+    assert after.estimated_tokens.output_tokens == 200
+    assert after.estimated_cost_picodollars == (north.cost_picodollars + south.cost_picodollars) / 2
+    assert found.summary.known_spend_picodollars == 0
+    assert object_of(found.provenance.accounting_correction)["id"] == (await corrections(stand))[0].id
+    await replay_of(stand, make, "later")
+    assert (await report(stand, "later")).summary.targets == found.summary.targets
+    originals = (await stand.gateway.ListCalls(pb.ListCallsRequest(run_id="replay"))).calls
+    assert originals[0].usage.output_tokens == 1, "lists show receipts as they came"

@@ -19,6 +19,7 @@ class Hub:
     Attributes:
         cut_after: cut each of the next transfers after so many bytes.
         failures: answer so many requests for file contents with status 503 first.
+        limited: answer each of the next requests with status 429 and these headers.
         stall: answer nothing until the test has ended.
         gated: repositories that want `token`.
         requests: (method, path, range header or none) in order.
@@ -29,6 +30,7 @@ class Hub:
     token: str = ""
     cut_after: list[int] = field(default_factory=list)
     failures: int = 0
+    limited: list[dict[str, str]] = field(default_factory=list)
     stall: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
@@ -51,6 +53,8 @@ def handler_of(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 hub.ended.wait()
                 self.close_connection = True
                 return None
+            if hub.limited:
+                return self.refuse(429, "", hub.limited.pop(0))
             parts = self.path.split("?")[0].strip("/").split("/")
             if parts[0] != "datasets" or parts[3:4] != ["resolve"]:
                 return self.refuse(404, "EntryNotFound")
@@ -66,9 +70,11 @@ def handler_of(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 return self.refuse(503, "")
             return self.send_file(content, revision, body=body)
 
-        def refuse(self, status: int, code: str) -> None:
+        def refuse(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
             text = json.dumps({"error": code}).encode()
             self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             if code:
                 self.send_header("X-Error-Code", code)
             self.send_header("Content-Length", str(len(text)))

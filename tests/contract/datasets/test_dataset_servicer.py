@@ -84,7 +84,7 @@ async def test_the_catalog_says_what_can_be_run(stub: Any) -> None:
     ]
     arc = next(each for each in found.benchmarks if each.id == "arc-agi-2")
     assert (arc.kind, arc.weight, arc.available, arc.quick_count) == ("grid", 0.10, True, 12)
-    assert arc.adapter_version == "sr-bench-grids-v2"
+    assert arc.adapter_version == "sr-bench-grids-v3"
 
 
 async def test_real_arc_tasks_are_prepared_and_shown_without_answers(planner: Planner, stub: Any) -> None:
@@ -148,6 +148,7 @@ async def test_the_same_request_gives_the_same_job(planner: Planner, stub: Any, 
         ("rows", {"benchmarks": ["mmlu-pro"], "limit": 1}, "BAD_ROW", "1 of 2 rows is bad"),
         ("few", {"benchmarks": ["mmlu-pro"]}, "TOO_FEW_CASES", "needs 500 cases, the source has 1 in all"),
         ("none", {"benchmarks": ["mmlu-pro"]}, "NO_SUCH_FILE", "does not exist on the planner's machine"),
+        ("x" * 300, {"benchmarks": ["mmlu-pro"]}, "NO_SUCH_FILE", "does not exist on the planner's machine"),
     ],
 )
 async def test_a_preparation_that_fails_says_why(
@@ -168,7 +169,7 @@ async def test_a_preparation_that_fails_says_why(
     bad = good | {"id": 2, "answer": "Z"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(good) + "\n" + json.dumps(bad) + "\n")
     local = {"source_path": str(tmp_path / f"{set_up}.jsonl"), "revision": "r"}
-    job = await prepared(planner, stub, **(asked | (local if set_up in ("rows", "few", "none") else {})))
+    job = await prepared(planner, stub, **(asked | (local if set_up in ("rows", "few", "none", "x" * 300) else {})))
     assert (job.status, job.reason) == ("failed", reason)
     assert error in job.error
     assert not job.HasField("dataset")
@@ -178,7 +179,6 @@ async def test_a_preparation_that_fails_says_why(
 async def test_bad_requests_are_refused_with_reasons_and_make_no_job(stub: Any) -> None:
     create = stub.CreateDatasetPreparation
     ask = pb.CreateDatasetPreparationRequest
-    assert await refused(create(ask(benchmarks=["tau3"]))) == "NOT_AVAILABLE"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], limit=0))) == "BAD_LIMIT"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], seed=2**53))) == "BAD_SEED"
     assert await refused(create(ask(benchmarks=["mmlu-pro"], profile="all"))) == "BAD_PROFILE"
@@ -245,6 +245,13 @@ def workers() -> list[int]:
     return found
 
 
+async def started(store: Path) -> PreparationJobs:
+    """The jobs of a planner that has just started."""
+    jobs = PreparationJobs(store, KNOWN, DatasetStore(store))
+    await jobs.begin()
+    return jobs
+
+
 async def test_a_killed_worker_is_a_failed_job_that_can_be_asked_again(tmp_path: Path, hub: Any) -> None:
     jobs = PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path))
     request = stalled_request(hub)
@@ -266,14 +273,14 @@ async def test_a_stopped_planner_leaves_a_failed_job_and_no_process(tmp_path: Pa
     await until_running(jobs, job.id)
     await jobs.close()
     assert workers() == []
-    assert PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path)).get(job.id).reason == "INTERRUPTED"
+    assert (await started(tmp_path)).get(job.id).reason == "INTERRUPTED"
 
 
 async def test_a_job_that_a_killed_planner_left_is_failed_at_the_next_start(tmp_path: Path, hub: Any) -> None:
     jobs = PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path))
     job = await jobs.create(stalled_request(hub))
     await until_running(jobs, job.id)
-    next_start = PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path))
+    next_start = await started(tmp_path)
     found = next_start.get(job.id)
     assert (found.status, found.reason, found.request) == ("failed", "INTERRUPTED", job.request)
     assert found.phase == "downloading"
@@ -298,7 +305,7 @@ async def test_files_of_other_versions_are_left_alone(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "prep-old.json").write_text('{"id": "prep-old", "request": {"benchmark": "hle"}, "status": "running"}')
     (folder / "prep-cut.json").write_text('{"id": ')
-    assert PreparationJobs(tmp_path, KNOWN, DatasetStore(tmp_path)).list() == []
+    assert (await started(tmp_path)).list() == []
     assert len(list(folder.iterdir())) == 2
 
 

@@ -69,3 +69,10 @@ def test_a_fetched_source_is_labelled_by_its_address_not_as_a_local_import(sourc
     record = fetched.record(spec.normalizer)
     assert (record.url, record.revision_verification) == ("https://github.com/owner/tasks", "git-commit")
     assert [row.values["id"] for row in fetched.rows()] == ["aa"]
+
+
+def test_a_source_that_names_its_files_gets_them_from_the_folders_they_lie_in(source: GitSource, tmp_path: Path) -> None:
+    named = replace(source, files=("inner/bb.json",))
+    folder = git_source.export(named, tmp_path / "cache")
+    assert [path.relative_to(folder).as_posix() for path in folder.rglob("*.json")] == ["inner/bb.json"]
+    assert sources.task_files_in(folder, named) == (("inner/bb.json", folder / "inner/bb.json"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,6 +64,14 @@ def test_a_dropped_transfer_goes_on_where_it_stopped(full_hub: Any, tmp_path: Pa
 def test_a_hub_that_is_down_for_a_while_is_asked_again(full_hub: Any, tmp_path: Path) -> None:
     full_hub.failures = 2
     assert fetch(tmp_path)["more.csv"] == b"a,b\n1,2\n"
+
+
+def test_a_hub_that_asks_for_time_is_given_it(full_hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(hub_source, "time", SimpleNamespace(sleep=waits.append))
+    full_hub.limited = [{"Retry-After": "40"}, {"RateLimit": '"resolvers";r=0;t=55'}, {"Retry-After": "9000"}, {}]
+    assert fetch(tmp_path)["more.csv"] == b"a,b\n1,2\n"
+    assert waits == [40.0, 55.0, hub_source.MOST_PAUSE_S, 0.08]
 
 
 def test_a_gated_set_without_a_token_is_explained(full_hub: Any, tmp_path: Path) -> None:

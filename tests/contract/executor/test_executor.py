@@ -1,45 +1,17 @@
-"""The whole executor between fake services: the way of one answer, refusals, offers, stops, crashes."""
+"""The whole executor between fake services: the way of one answer, refusals, offers, and what is sent."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_executor.spool import Spool
 from srbench_kit.completion import read_answer
-from srbench_kit.errors import Conflict
 from srbench_kit.values import object_of, to_value
 
-USAGE = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
-
-
-def event(value: Any) -> bytes:
-    return b"data: " + json.dumps(value).encode() + b"\n\n"
-
-
-def content(text: str, finish: str | None = None) -> bytes:
-    return event({"model": "m", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
-
-
-def whole(text: str, finish: str = "stop") -> list[tuple[float, bytes]]:
-    return [(0, content(text)), (0, content("", finish)), (0, event({"usage": USAGE})), (0, b"data: [DONE]\n\n")]
-
-
-async def until(condition: Callable[[], bool], within_s: float) -> None:
-    """Waits for what another task or process does."""
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - nothing over there can set an event here
-            await asyncio.sleep(0.01)
+from tests.contract.executor.streams import content, whole
 
 
 async def test_a_cell_goes_all_the_way(rig: Any, answer_type: Any) -> None:
@@ -179,6 +151,57 @@ async def test_without_time_to_wait_there_is_one_offer(rig: Any, answer_type: An
     assert (len(rig.upstream.requests), len(rig.ledger.settles)) == (1, 1)
 
 
+@pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "exceeded_current_quota_error", "code": None}])
+async def test_a_spent_quota_is_not_waited_for(rig: Any, answer_type: Any, error: dict[str, Any]) -> None:
+    rig.queue.context.limits.admission_wait_s = 60
+    body = json.dumps({"error": {"message": "You exceeded your current quota"} | error}).encode()
+    headers = {"content-type": "application/json", "retry-after": "0"}
+    rig.upstream.answers = [answer_type(status=429, headers=headers, chunks=[(0, body)]), answer_type(chunks=whole("B"))]
+    rig.queue.add(rig.lease())
+    await rig.start_executor()
+    (completion,) = await rig.finished(1)
+    assert (completion.state, completion.reason) == (queue_pb.CELL_STATE_FAILED, "rate_limited")
+    assert (len(rig.upstream.requests), len(rig.ledger.settles)) == (1, 1)
+    assert "exceeded your current quota" in rig.ledger.settles[0].receipt.message
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/event-stream", content("B") + b"data: [DONE]\n\n"),
+        ("text/event-stream", b'data: {"choices":[],"usage":{"prompt_tokens":3}}\n\n'),
+        ("application/json", b'{"choices":[{"index":0,"message":{"content":"B"}}]}'),
+    ],
+)
+async def test_a_refusal_that_carries_a_generation_is_none(
+    rig: Any, answer_type: Any, status: int, kind: str, body: bytes
+) -> None:
+    rig.queue.context.limits.admission_wait_s = 5
+    said = {"content-type": kind, "retry-after": "0"}
+    rig.upstream.answers = [answer_type(status=status, headers=said, chunks=[(0, body)]), answer_type(chunks=whole("B"))]
+    rig.queue.add(rig.lease())
+    await rig.start_executor()
+    (completion,) = await rig.finished(1)
+    assert completion.state == queue_pb.CELL_STATE_FAILED
+    assert (len(rig.upstream.requests), len(rig.ledger.dispatches)) == (1, 1)
+    assert rig.ledger.settles[0].receipt.status == pb.CALL_STATUS_FAILED
+    assert rig.ledger.saved(rig.ledger.settles[0]).body == body
+
+
+async def test_a_503_that_broke_off_behind_a_gateway_is_never_sent_again(rig: Any, answer_type: Any) -> None:
+    rig.queue.context.limits.admission_wait_s = 5
+    said = b"upstream connect error or disconnect/reset before headers. reset reason: connection termination"
+    broken = answer_type(status=503, headers={"content-type": "text/plain", "retry-after": "0"}, chunks=[(0, said)])
+    rig.upstream.answers = [broken, answer_type(chunks=whole("B"))]
+    rig.queue.add(rig.lease())
+    await rig.start_executor()
+    (completion,) = await rig.finished(1)
+    assert (completion.state, completion.reason) == (queue_pb.CELL_STATE_FAILED, "overloaded")
+    assert (len(rig.upstream.requests), len(rig.ledger.dispatches)) == (1, 1)
+    assert rig.ledger.settles[0].receipt.status == pb.CALL_STATUS_FAILED
+
+
 @pytest.mark.parametrize("status", [400, 408, 409, 500, 502, 504, 529])
 async def test_no_other_failure_is_ever_sent_again(rig: Any, answer_type: Any, status: int) -> None:
     rig.queue.context.limits.admission_wait_s = 5
@@ -257,131 +280,3 @@ async def test_sessions_parameters_and_the_cases_own_fields_reach_the_endpoint(r
     assert len(sessions) == 2
     heads = b"".join(head for head, _ in rig.upstream.requests).decode()
     assert all(f"x-session-id: {session}" in heads for session in sessions)
-
-
-async def test_a_cancelled_run_stops_streams_within_a_second_or_two(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=[(0, content("half"))], end="hang")]
-    rig.queue.add(*(rig.lease(cell) for cell in range(4)))
-    await rig.start_executor()
-    await until(lambda: len(rig.upstream.requests) == 4, 5)
-    began = time.monotonic()
-    rig.queue.stopped = [queue_pb.StoppedRun(run_id="run-1", reason="cancelled")]
-    completions = await rig.finished(4)
-    assert time.monotonic() - began < 2.5
-    assert {(done.state, done.reason) for done in completions} == {(queue_pb.CELL_STATE_CANCELLED, "cancelled")}
-    for settle in rig.ledger.settles:
-        assert (settle.receipt.status, settle.receipt.usage_final) == (pb.CALL_STATUS_CANCELLED, False)
-        assert b"half" in rig.ledger.saved(settle).body
-    await until(lambda: rig.upstream.open_connections == 0, 3)
-
-
-async def test_a_lost_lease_is_settled_but_decides_nothing(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=[(0, content("half"))], end="hang")]
-    lease = rig.lease()
-    rig.queue.add(lease)
-    await rig.start_executor()
-    await until(lambda: bool(rig.upstream.requests), 5)
-    rig.queue.lost = [queue_pb.LeaseRef(run_id="run-1", cell=0, token=1)]
-    await until(lambda: bool(rig.ledger.settles), 5)
-    await rig.stop_executor()
-    assert (rig.ledger.outcomes, rig.queue.completions) == ([], [])
-
-
-async def test_what_calls_do_is_told_while_they_do_it(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=[(0, content("half"))], end="hang")]
-    rig.queue.add(rig.lease())
-    await rig.start_executor()
-    await until(lambda: rig.ledger.activity and rig.ledger.activity[-1].calls[0].phase == "streaming", 5)
-    entry = rig.ledger.activity[-1].calls[0]
-    assert (entry.key.cell, entry.received_bytes) == (0, len(content("half")))
-    assert abs(entry.last_activity_time.ToNanoseconds() / 1e9 - time.time()) < 5
-
-
-async def test_draining_finishes_what_is_in_hand_and_leases_no_more(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=[(0, content("B")), (500, content("", "stop")), (0, b"data: [DONE]\n\n")])]
-    rig.queue.add(rig.lease())
-    await rig.start_executor()
-    await until(lambda: bool(rig.upstream.requests), 5)
-    await rig.stop_executor()
-    assert [(done.state, done.lease.cell) for done in rig.queue.completions] == [(queue_pb.CELL_STATE_DONE, 0)]
-    assert rig.ledger.outcomes[0].correct
-
-
-async def test_a_drain_that_runs_out_of_time_settles_the_call_as_unknown(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=[(0, content("half"))], end="hang")]
-    rig.queue.add(rig.lease())
-    await rig.start_executor(drain_s=0.2)
-    await until(lambda: bool(rig.upstream.requests), 5)
-    await rig.stop_executor()
-    assert rig.ledger.settles[0].receipt.status == pb.CALL_STATUS_SENT_UNKNOWN
-    assert rig.ledger.outcomes[0].state == queue_pb.CELL_STATE_INTERRUPTED
-    assert len(rig.upstream.requests) == 1
-
-
-async def test_evidence_that_cannot_be_stored_makes_no_graded_cell(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=whole("B"))]
-    rig.ledger.settle_reason = "STORAGE_FULL"
-    rig.queue.add(rig.lease())
-    await rig.start_executor()
-    (completion,) = await rig.finished(1)
-    assert (completion.state, completion.reason) == (queue_pb.CELL_STATE_FAILED, "storage_full")
-    assert rig.grader.answers == []
-    await rig.stop_executor()
-    rig.ledger.settle_reason, rig.ledger.settles = "", []
-    await rig.start_executor()
-    await until(lambda: bool(rig.ledger.settles), 5)
-    assert rig.ledger.settles[0].receipt.status == pb.CALL_STATUS_COMPLETED
-
-
-async def test_a_killed_executor_comes_back_and_tells_what_it_had(rig: Any, answer_type: Any, monkeypatch: Any) -> None:
-    """SIGKILL in mid-stream: the next process with the spool settles the call as unknown, with its bytes, then leases."""
-    key = "sk-test-CANARY-654321"
-    rig.queue.context.targets[0].api_key_env = "SOME_KEY"
-    rig.upstream.answers = [
-        answer_type(
-            chunks=[(0, content("half ")), (60, b": it is " + key[:9].encode()), (120, key[9:].encode() + b"\n\n")],
-            end="hang",
-        )
-    ]
-    rig.queue.add(rig.lease())
-    environment = os.environ | {f"SR_BENCH_{name}_ADDRESS": rig.address for name in ("PLANNER", "ACCOUNTING", "GRADER")}
-    command = [sys.executable, "-m", "srbench_executor", "--listen", "127.0.0.1:0", "--spool", str(rig.folder)]
-    environment["SOME_KEY"] = key
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.PIPE)
-    try:
-        await until(lambda: b"[redacted]" in spooled(rig.folder), 20)
-        with pytest.raises(Conflict, match="another executor"):
-            Spool(rig.folder)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-    assert b"CANARY" not in spooled(rig.folder)
-    monkeypatch.setenv("SOME_KEY", key)
-    name = (rig.folder / "executor_id").read_text().strip()
-    await rig.start_executor()
-    await until(lambda: len(rig.queue.incarnations) == 2, 10)
-    (settle,) = rig.ledger.settles
-    assert (settle.receipt.status, settle.receipt.reason) == (pb.CALL_STATUS_SENT_UNKNOWN, "executor_lost")
-    saved = rig.ledger.saved(settle)
-    assert saved.body == content("half ") + b": it is [redacted]\n\n"
-    assert (saved.http_status, saved.clean_end) == (200, False)
-    assert rig.worker.executor_id == name
-    assert len(rig.upstream.requests) == 1
-
-
-def spooled(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.seg")))
-
-
-async def test_sigterm_ends_the_process_cleanly(rig: Any, answer_type: Any) -> None:
-    rig.upstream.answers = [answer_type(chunks=whole("B"))]
-    rig.queue.add(rig.lease())
-    environment = os.environ | {f"SR_BENCH_{name}_ADDRESS": rig.address for name in ("PLANNER", "ACCOUNTING", "GRADER")}
-    command = [sys.executable, "-m", "srbench_executor", "--listen", "127.0.0.1:0", "--spool", str(rig.folder)]
-    process = await asyncio.create_subprocess_exec(
-        *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    await rig.finished(1)
-    process.send_signal(signal.SIGTERM)
-    _, errors = await asyncio.wait_for(process.communicate(), 15)
-    assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()

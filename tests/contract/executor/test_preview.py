@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -121,13 +120,12 @@ async def test_without_an_admission_wait_a_busy_router_fails_the_cell(router: An
     assert (found.reason, len(router.upstream.requests)) == ("rate_limited", 1)
 
 
-async def test_silence_and_slowness_have_deadlines_of_their_own(router: Any, answer_type: Any) -> None:
-    router.queue.context.limits.idle_timeout_s = 0.3
+async def test_silence_has_a_deadline_of_its_own(router: Any, answer_type: Any) -> None:
+    limits = router.queue.context.limits
+    limits.total_timeout_s, limits.idle_timeout_s = 600, 0.3
     router.upstream.answers = [answer_type(headers=JSON, chunks=[(0, b"{")], end="hang")]
-    begun = time.monotonic()
     found = await outcome(router)
     assert found.reason == "idle_timeout"
-    assert time.monotonic() - begun < 5
 
 
 async def test_a_document_that_trickles_for_ever_meets_the_absolute_deadline(router: Any, answer_type: Any) -> None:

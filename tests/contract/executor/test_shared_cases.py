@@ -13,6 +13,8 @@ import zstandard
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_kit.completion import read_answer
 
+from tests.contract.executor.upstream import Upstream
+
 CASES = Path(os.environ.get("SR_BENCH_CASES", "../shared/cases"))
 STATUS = {
     "completed": (pb.CALL_STATUS_COMPLETED, None),
@@ -102,11 +104,11 @@ async def test_each_case_gives_its_expected_value(case: dict[str, Any], upstream
             got = await ask(
                 upstream.base_url, total_s=given.get("deadline_ms", 20_000) / 1000, key=given.get("api_key", "")
             )
-            check(got, expected, given, upstream.late_ms)
+            check(got, expected, given, upstream)
             assert len(upstream.requests) == expected.get("upstream_requests", 1)
 
 
-def check(got: Any, expected: dict[str, Any], given: dict[str, Any], late_ms: float) -> None:
+def check(got: Any, expected: dict[str, Any], given: dict[str, Any], upstream: Upstream) -> None:
     receipt, completion = got.settled.receipt, got.call.completion
     outcomes = [expected["outcome"], *(also["outcome"] for also in expected.get("also_accept", []) if "outcome" in also)]
     assert any(fits(receipt, outcome) for outcome in outcomes if outcome in STATUS or outcome == "upstream_error"), receipt
@@ -127,7 +129,8 @@ def check(got: Any, expected: dict[str, Any], given: dict[str, Any], late_ms: fl
         assert receipt.usage_final
     for name, field in TIMES.items():
         if name in expected:
-            assert abs(getattr(receipt, field) / 1e6 - expected[name]) < expected["tolerance_ms"] + late_ms
+            allowed_ms = expected["tolerance_ms"] + max(0.0, upstream.late_ms(got.call.sent_ns))
+            assert abs(getattr(receipt, field) / 1e6 - expected[name]) < allowed_ms
     saved = pb.Evidence.FromString(zstandard.decompress(got.settled.evidence, max_output_size=1 << 26))
     again = read_answer(
         saved.http_status, [(h.name, h.value) for h in saved.headers], saved.body, clean_end=saved.clean_end

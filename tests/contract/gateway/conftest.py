@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,17 +16,13 @@ from srbench_gateway.auth import Gate
 from srbench_gateway.backends import Backends
 from srbench_gateway.bodies import Bounds
 from srbench_gateway.dashboard import Dashboard
+from srbench_gateway.deployment import Deployment
 from srbench_gateway.front_door import FrontDoorServer
 from srbench_gateway.http_server import HttpBounds, HttpServer, bind
 from srbench_gateway.routes import Identity
 from srbench_kit.settings import Addresses
 
-_spec = importlib.util.spec_from_file_location("gateway_fakes", Path(__file__).with_name("fakes.py"))
-assert _spec is not None
-assert _spec.loader is not None
-fakes: Any = importlib.util.module_from_spec(_spec)
-sys.modules["gateway_fakes"] = fakes
-_spec.loader.exec_module(fakes)
+from tests.contract.gateway import fakes
 
 STORE_ID = "5" * 64
 INTERNAL_TOKEN = "internal-token-of-the-services"
@@ -65,15 +59,13 @@ async def standing(
     planner, accounting = fakes.FakePlanner(), fakes.FakeAccounting()
     planner_server = await fakes.start_planner(planner)
     accounting_server = await fakes.start_accounting(accounting)
-    backends = Backends(
-        Addresses(
-            planner=f"127.0.0.1:{planner_server.port}",
-            accounting=f"127.0.0.1:{accounting_server.port}",
-            grader="unix:/none",
-        )
+    addresses = Addresses(
+        planner=f"127.0.0.1:{planner_server.port}",
+        accounting=f"127.0.0.1:{accounting_server.port}",
+        grader="unix:/none",
     )
-    gate = Gate(token)
-    door = FrontDoorServer(backends, gate)
+    backends, gate = Backends(addresses), Gate(token)
+    door = FrontDoorServer(backends, gate, Deployment(backends, addresses, gate))
     grpc_port = await door.start("127.0.0.1", 0)
     app = App(
         backends=backends,

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import sys
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import zstandard
-from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
-from srbench.v1 import comparison_pb2 as comparison
-from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
-from srbench.v1 import plan_pb2, power_pb2, report_pb2, routing_flow_pb2
+from srbench.v1 import plan_pb2, power_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench.v1 import recovery_service_pb2 as recovery
@@ -26,12 +19,11 @@ from srbench_kit import auth, ids, jsonview, pages
 from srbench_kit.canonical import digest
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.serving import Server
-from srbench_kit.values import from_value, object_of, to_value
+from srbench_kit.values import from_value, to_value
 
-sys.path.insert(0, str(Path(__file__).parent))
-from loop_fakes import FakeLoop
+from tests.contract.gateway.accounting_fakes import FakeAccounting, FakeLedger
+from tests.contract.gateway.loop_fakes import FakeLoop
 
-BODY = b'data: {"choices":[]}\n\ndata: <script>alert(1)</script>\n\ndata: [DONE]\n\n'
 DATASET_ID = "d" * 64
 PREPARATION_ID = "prep-" + "a" * 32
 ENDED = ("completed", "failed", "cancelled", "interrupted")
@@ -131,7 +123,7 @@ class FakePlanner(FakeLoop):
 
     async def ListTargets(self, request: Any, context: Any) -> planner.ListTargetsResponse:
         await self._enter(request, context)
-        found = planner.ListTargetsResponse()
+        found = planner.ListTargetsResponse(revision="1f")
         single = found.targets.add(
             id="s", kind=target.TARGET_KIND_SINGLE, model="m", base_url="http://127.0.0.1:1/v1", api_key_env="KEY"
         )
@@ -226,6 +218,7 @@ class FakePlanner(FakeLoop):
             case_counts={"arc-agi-2": 2},
             benchmark_weights={"arc-agi-2": 0.1},
             worst_case_cost_picodollars=2_500_000_000_000,
+            most_calls=3,
         )
         plan.limits.max_cost_picodollars = 5 * 10**12
         plan.targets.add(id="s", kind=target.TARGET_KIND_SINGLE, model="m").prices["m"].input_picodollars = 2_000_000
@@ -312,6 +305,21 @@ class FakePlanner(FakeLoop):
             run.status, run.reason, run.error = "cancelled", "cancelled", "somebody stopped the run"
         return self._shown(run, True)
 
+    async def PauseRun(self, request: Any, context: Any) -> planner.Run:
+        run = self._run(request.id, await self._enter(request, context))
+        run.paused = True
+        return self._shown(run, True)
+
+    async def ResumeRun(self, request: Any, context: Any) -> planner.Run:
+        run = self._run(request.id, await self._enter(request, context))
+        run.paused = False
+        return self._shown(run, True)
+
+    async def SetRunConcurrency(self, request: Any, context: Any) -> planner.Run:
+        run = self._run(request.id, await self._enter(request, context))
+        run.concurrency = request.concurrency
+        return self._shown(run, True)
+
     async def ListRunEvents(self, request: Any, context: Any) -> planner.ListRunEventsResponse:
         run = self._run(request.run_id, await self._enter(request, context))
         found = planner.ListRunEventsResponse()
@@ -334,182 +342,6 @@ class FakePlanner(FakeLoop):
             if request.state in (0, 3 + cell):
                 found.cells.add(cell=cell, case_id=f"c{cell}", target_id="s", state=3 + cell, reason="x" if cell else "")
         return found
-
-
-class FakeAccounting(accounting_rpc.AccountingServiceServicer):
-    """Knows five outcomes and three calls of every run."""
-
-    def __init__(self) -> None:
-        self.failure: Exception | None = None
-        self.asked: list[str] = []
-        self.evidence: bytes | None = None
-        self.knows_run = True
-
-    def _enter(self, request: Any, context: Any) -> None:
-        auth.require_role(context, "gateway")
-        self.asked.append(type(request).__name__)
-        if self.failure is not None:
-            raise self.failure
-        if not self.knows_run:
-            raise NotFound("NO_SUCH_RUN", f"there is no run of {type(request).__name__}")
-
-    async def GetSpend(self, request: Any, context: Any) -> accounting.Spend:
-        self._enter(request, context)
-        return accounting.Spend(
-            run_id=request.run_id, known_cost_picodollars=1_500_000_000, max_cost_picodollars=5 * 10**12, call_count=3
-        )
-
-    async def GetReport(self, request: Any, context: Any) -> report_pb2.Report:
-        self._enter(request, context)
-        found = report_pb2.Report(version="sr-bench-1.0", run_id=request.run_id, status="completed", mode="live")
-        row = found.summary.targets.add(id="s", total=2, completed=2, scored=2, correct=1, accuracy=0.5)
-        row.accuracy_ci95.extend([0.1, 0.9])
-        row.selected_models["m"] = 2
-        found.summary.targets.add(id="r")
-        found.benchmarks.add(id="s", benchmark="arc-agi-2", target_id="s", total=2)
-        found.provenance.target_profiles.add(id="s", model="m", kind="single")
-        found.provenance.adapter_versions["arc-agi-2"] = "sr-bench-1.0"
-        return found
-
-    async def GetRoutingFlow(self, request: Any, context: Any) -> routing_flow_pb2.RoutingFlow:
-        self._enter(request, context)
-        found = routing_flow_pb2.RoutingFlow(run_id=request.run_id, cell_count=2)
-        found.rows.add(target_id="s", benchmark="arc-agi-2", outcome="pending", cell_count=2)
-        return found
-
-    async def ListOutcomes(self, request: Any, context: Any) -> accounting.ListOutcomesResponse:
-        self._enter(request, context)
-        filters = (request.run_id, request.target_id, request.benchmark, request.state)
-        after = pages.decode(request.page_token, *filters) or 0
-        assert isinstance(after, int)
-        rows = [number for number in range(1, 6) if number > after]
-        found = accounting.ListOutcomesResponse(total=5)
-        for number in rows[: request.page_size]:
-            row = found.results.add(sequence=number, case_id=f"c{number}", benchmark="arc-agi-2", target_id="s")
-            row.status, row.correct, row.score = "completed", number % 2 == 0, float(number % 2 == 0)
-            row.answer.CopyFrom(to_value([[1, 2], [2**70, 0.5]]))
-        if len(rows) > request.page_size:
-            found.next_page_token = pages.encode(rows[request.page_size - 1], *filters)
-        return found
-
-    @staticmethod
-    def _call(run_id: str, number: int) -> accounting.Call:
-        call = accounting.Call(
-            id=f"call-{number:032x}",
-            run_id=run_id,
-            case_id="c1",
-            target_id="s",
-            role=accounting.CALL_ROLE_SUBJECT,
-            status=accounting.CALL_STATUS_SENT if number == 3 else accounting.CALL_STATUS_COMPLETED,
-            http_status=200,
-            sequence=number,
-            cost_picodollars=7_000_000,
-        )
-        call.usage.input_tokens = 2**53 + 1
-        call.start_time.FromSeconds(1_700_000_000)
-        if number == 3:
-            call.activity.phase = "streaming"
-            call.activity.received_bytes = 10
-        return call
-
-    async def ListCalls(self, request: Any, context: Any) -> accounting.ListCallsResponse:
-        self._enter(request, context)
-        filters = (request.run_id, request.active)
-        after = pages.decode(request.page_token, *filters) or 0
-        rows = [number for number in ((3,) if request.active else (1, 2, 3)) if number > int(after)]
-        found = accounting.ListCallsResponse(total=1 if request.active else 3)
-        found.calls.extend(self._call(request.run_id, number) for number in rows[: request.page_size])
-        if len(rows) > request.page_size:
-            found.next_page_token = pages.encode(rows[request.page_size - 1], *filters)
-        return found
-
-    async def GetCall(self, request: Any, context: Any) -> accounting.Call:
-        self._enter(request, context)
-        if request.call_id != f"call-{1:032x}":
-            raise NotFound("NO_SUCH_CALL", f"there is no call named {request.call_id!r}", call=request.call_id)
-        call = self._call(request.run_id, 1)
-        call.final, call.reasoning = "<img src=x onerror=alert(1)>", ""
-        call.raw_usage.CopyFrom(to_value({"prompt_tokens": 3}))
-        return call
-
-    async def ReadEvidence(self, request: Any, context: Any) -> AsyncIterator[accounting.EvidenceChunk]:
-        self._enter(request, context)
-        if request.call_id != f"call-{1:032x}":
-            raise NotFound("NO_EVIDENCE", f"the call {request.call_id!r} has no evidence", call=request.call_id)
-        data = self.evidence
-        if data is None:
-            evidence = accounting.Evidence(http_status=200, body=BODY, clean_end=True)
-            evidence.headers.add(name="content-type", value="text/event-stream")
-            data = zstandard.compress(evidence.SerializeToString())
-        for offset in range(0, len(data), 50):
-            yield accounting.EvidenceChunk(offset=offset, data=data[offset : offset + 50])
-
-    async def CompareRuns(self, request: Any, context: Any) -> comparison.ComparisonReport:
-        self._enter(request, context)
-        found = comparison.ComparisonReport(version="sr-bench-1.0", baseline_run_id=request.baseline_run_id)
-        if request.HasField("margin"):
-            found.margin = request.margin
-        for run_id in request.candidate_run_ids:
-            found.candidates.add(run_id=run_id, status="completed", target_ids=["r"])
-            row = found.comparisons.add(candidate_run_id=run_id, candidate_target_id="r", baseline_target_id="s")
-            row.quality_delta_ci95.extend([-0.1, 0.2])
-            row.verdict = "not established"
-            row.subject_cost_saving.low_percent = 10
-            row.null_routers.always.add(name="s", quality=0.5)
-            row.regret.total.cases = 2
-        if len(request.candidate_run_ids) == 1:
-            found.candidate_run_id = request.candidate_run_ids[0]
-        found.candidate_targets.add(id="r")
-        return found
-
-    async def ComparePairs(self, request: Any, context: Any) -> comparison.ComparePairsResponse:
-        self._enter(request, context)
-        found = comparison.ComparePairsResponse(total=1, baseline_target_id="s", candidate_target_id="r")
-        found.pairs.add(case_id="c1", benchmark="arc-agi-2", outcome="win").baseline.status = "completed"
-        return found
-
-    async def ListComparisonOptions(self, request: Any, context: Any) -> comparison.ListComparisonOptionsResponse:
-        self._enter(request, context)
-        pages.decode(request.page_token, "options")
-        found = comparison.ListComparisonOptionsResponse(empty_reason="no_compatible_saved_runs")
-        found.incompatible.add(id="run-1").reasons.add(reason="NOT_LIVE", message="it is a preview")
-        return found
-
-    async def RegradeRun(self, request: Any, context: Any) -> comparison.Regrading:
-        self._enter(request, context)
-        found = comparison.Regrading(source_run_id=request.run_id, kind="offline-regrade")
-        found.results.add(case_id="c1", target_id="s", correct=True, source_correct=False, changed=True)
-        return found
-
-    async def ExportRun(self, request: Any, context: Any) -> AsyncIterator[comparison.ExportPart]:
-        self._enter(request, context)
-        yield comparison.ExportPart(header=comparison.ExportHeader(kind="training-matrix", source_run_id=request.run_id))
-        for number in (1, 2):
-            part = comparison.ExportPart()
-            part.case.content.CopyFrom(to_value({"id": f"c{number}", "benchmark": "arc-agi-2", "answer": [[1]]}))
-            part.case.targets.add(id="s", model="m", kind="single", correct=True, cost_picodollars=7_000_000, final="x")
-            part.case.targets.add(id="r", model="auto", kind="mom")
-            yield part
-
-    async def ReconcileUsage(self, request: Any, context: Any) -> comparison.AccountingCorrection:
-        self._enter(request, context)
-        found = comparison.AccountingCorrection(id="accounting-1", run_id=request.run_id)
-        found.calls.add(call_id=f"call-{1:032x}", reason="no_evidence")
-        return found
-
-    async def ListCorrections(self, request: Any, context: Any) -> comparison.ListCorrectionsResponse:
-        self._enter(request, context)
-        return comparison.ListCorrectionsResponse(corrections=[comparison.AccountingCorrection(id="accounting-1")])
-
-    async def RecordFacts(self, requests: Any, context: Any) -> AsyncIterator[Any]:
-        raise AssertionError("facts must never come through the gateway")
-        yield
-
-    async def FenceCells(self, request: Any, context: Any) -> Any:
-        raise AssertionError("fences must never come through the gateway")
-
-    async def HaltRun(self, request: Any, context: Any) -> Any:
-        raise AssertionError("halts must never come through the gateway")
 
 
 class FakeRecoveries(recovery_rpc.RecoveryServiceServicer):
@@ -540,30 +372,6 @@ class FakeRecoveries(recovery_rpc.RecoveryServiceServicer):
         return recovery.Lineage(runs=[self._planner._shown(run, True)])
 
 
-class FakeLedger(ledger_rpc.LedgerServiceServicer):
-    """Settles the first call of every run."""
-
-    def __init__(self, accounting: FakeAccounting) -> None:
-        self._accounting = accounting
-
-    async def SettleCall(self, request: Any, context: Any) -> accounting.Call:
-        self._accounting._enter(request, context)
-        if request.call_id != f"call-{1:032x}":
-            raise NotFound("NO_SUCH_CALL", f"there is no call named {request.call_id!r}", call=request.call_id)
-        call = self._accounting._call(request.run_id, 1)
-        call.settlement.verdict = request.verdict
-        call.settlement.raw_usage.CopyFrom(request.usage)
-        return call
-
-    async def StreamLedger(self, request: Any, context: Any) -> AsyncIterator[ledger.StreamLedgerResponse]:
-        self._accounting._enter(request, context)
-        yield ledger.StreamLedgerResponse(calls=[ledger.LedgerCall(id=f"call-{1:032x}", sequence=1)])
-
-    async def StreamCellLedgers(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        raise AssertionError("facts of cells must never come through the gateway")
-        yield
-
-
 async def start_planner(fake: FakePlanner, address: str = "127.0.0.1:0") -> Server:
     server = Server(address)
     server.add(fake, planner_rpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
@@ -579,14 +387,6 @@ async def start_accounting(fake: FakeAccounting, address: str = "127.0.0.1:0") -
     server.add(FakeLedger(fake), ledger_rpc.add_LedgerServiceServicer_to_server, "srbench.v1.LedgerService")
     await server.start()
     return server
-
-
-def sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def plain(value: Any) -> Any:
-    return object_of(value)
 
 
 async def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from srbench.v1 import experiment_pb2, plan_pb2, recipe_pb2, replay_pb2
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
-from srbench_kit import auth
+from srbench_kit import auth, jsonview, pages
 from srbench_kit.errors import Conflict, InvalidInput, NotFound
 from srbench_kit.values import to_value
 
@@ -16,13 +16,14 @@ ENDED = ("completed", "failed", "cancelled", "interrupted")
 
 
 class FakeLoop(planner_rpc.PlannerServiceServicer):
-    """Holds one experiment; `reasons` speak against every replay."""
+    """Holds experiments; `reasons` speak against every replay."""
 
     runs: dict[str, planner.Run]
 
     def _init_loop(self) -> None:
         self.experiments: dict[str, experiment_pb2.Experiment] = {}
         self.members: list[planner.ExperimentMember] = []
+        self.experiment_keys: list[str] = []
         self.reasons: list[replay_pb2.ReplayRejection] = []
 
     async def _enter(self, request: Any, context: Any) -> auth.Actor:
@@ -56,7 +57,14 @@ class FakeLoop(planner_rpc.PlannerServiceServicer):
         actor = await self._enter(request, context)
         self._run(request.baseline_run_id, actor)
         plan = plan_pb2.Plan(plan_sha256="1" * 64, case_sha256="c" * 64, total=2, case_count=1)
-        plan.manifest.CopyFrom(to_value({"version": "sr-bench-1.0", "baseline_run_id": request.baseline_run_id}))
+        manifest = {
+            "version": "sr-bench-1.0",
+            "name": "candidate",
+            "mode": request.mode,
+            "targets": [],
+            "limits": jsonview.to_json(plan_pb2.Limits()),
+        }
+        plan.manifest.CopyFrom(to_value(manifest | {"baseline_run_id": request.baseline_run_id}))
         return plan
 
     def _experiment(self, identifier: str) -> experiment_pb2.Experiment:
@@ -68,10 +76,12 @@ class FakeLoop(planner_rpc.PlannerServiceServicer):
         actor = await self._enter(request, context)
         if not request.name.strip():
             raise InvalidInput("BAD_NAME", "name is empty", field="name")
-        found = experiment_pb2.Experiment(id=EXPERIMENT_ID, owner=actor.id, name=request.name)
+        identifier = EXPERIMENT_ID if not self.experiments else f"exp-{len(self.experiments):032x}"
+        found = experiment_pb2.Experiment(id=identifier, owner=actor.id, name=request.name)
         found.create_time.FromSeconds(1_700_000_000)
         found.update_time.FromSeconds(1_700_000_000)
-        self.experiments[EXPERIMENT_ID] = found
+        self.experiments[identifier] = found
+        self.experiment_keys.append(request.idempotency_key)
         return found
 
     async def GetExperiment(self, request: Any, context: Any) -> experiment_pb2.Experiment:
@@ -80,7 +90,10 @@ class FakeLoop(planner_rpc.PlannerServiceServicer):
 
     async def ListExperiments(self, request: Any, context: Any) -> experiment_pb2.ListExperimentsResponse:
         await self._enter(request, context)
-        return experiment_pb2.ListExperimentsResponse(experiments=self.experiments.values())
+        first, size = int(pages.decode(request.page_token, "experiments") or 0), request.page_size
+        found = list(self.experiments.values())[first : first + size]
+        token = pages.encode(first + size, "experiments") if first + size < len(self.experiments) else ""
+        return experiment_pb2.ListExperimentsResponse(experiments=found, next_page_token=token)
 
     async def DeleteExperiment(self, request: Any, context: Any) -> experiment_pb2.DeletedExperiment:
         await self._enter(request, context)

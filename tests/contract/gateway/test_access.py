@@ -228,6 +228,8 @@ async def test_the_front_door_keeps_the_registry_and_source_paths_to_operators(s
     denied = (grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY")
     channel, plans, _ = await front_door(stand, {**bearer, **actor("ann", "write")})
     assert await reason_of(plans.RegisterTargets(document)) == denied
+    options = planner.RegisterBenchmarkOptionsRequest(document=to_value({}))
+    assert await reason_of(plans.RegisterBenchmarkOptions(options)) == denied
     assert await reason_of(plans.CreateDatasetPreparation(source)) == denied
     source.source_path = ""
     await plans.CreateDatasetPreparation(source)

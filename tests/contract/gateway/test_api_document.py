@@ -21,12 +21,12 @@ DOCUMENT: dict[str, Any] = json.loads(openapi.encoded(TABLE))
 OPERATIONS = [(path, method) for path, operations in DOCUMENT["paths"].items() for method in operations]
 
 
-async def test_it_is_served(stand: Any) -> None:
+async def test_the_api_document_is_served(stand: Any) -> None:
     answer = await stand.http.get("/openapi.json")
     assert answer.json() == DOCUMENT
 
 
-def test_it_is_a_valid_openapi_document() -> None:
+def test_the_api_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from io import BytesIO
 from typing import Any
 
@@ -120,6 +121,38 @@ async def test_pairs_have_a_cursor_and_null_where_nothing_is_known(stand: Any) -
     assert (bad.status_code, bad.json()["reason"]) == (400, "BAD_PARAMETER")
 
 
+async def test_a_comparison_is_a_file_whose_intervals_are_named(stand: Any) -> None:
+    base, one, two = await stand.run(), await stand.run(), await stand.run()
+    query = {"baseline_run_id": base, "candidate_run_ids": f"{one},{two}", "margin_thousandths": 20}
+    answers = {
+        kind: await stand.http.get(V1 + "/comparisons/file", params={**query, "format": kind})
+        for kind in ("csv", "json", "parquet")
+    }
+    lines = list(csv.DictReader(answers["csv"].content.decode("utf-8-sig").splitlines()))
+    assert [line["candidate_run_id"] for line in lines] == [one, two]
+    intervals = {
+        name: (lines[0][f"quality_delta_{name}_low"], lines[0][f"quality_delta_{name}_high"])
+        for name in ("hoeffding_ci95", "adaptive_ci95", "bootstrap_ci95", "verdict_interval")
+    }
+    assert intervals == {
+        "hoeffding_ci95": ("-0.1", "0.2"),
+        "adaptive_ci95": ("-0.05", "0.1"),
+        "bootstrap_ci95": ("", ""),
+        "verdict_interval": ("-0.07", "0.12"),
+    }
+    # Nothing that a spreadsheet would run, and nothing unknown as 0.
+    assert (lines[0]["total_cost_comparison_reason"], lines[0]["total_cost_saving_percent"]) == (
+        "'=the cost is unknown",
+        "",
+    )
+    assert answers["json"].json()["margin"] == 0.02
+    rows = parquet.read_table(BytesIO(answers["parquet"].content)).to_pylist()
+    assert (rows[1]["quality_delta_adaptive_ci95_high"], rows[1]["total_cost_saving_percent"]) == (0.1, None)
+    assert 'filename="sr-bench-comparison.parquet"' in answers["parquet"].headers["content-disposition"]
+    mine = await stand.http.get(V1 + "/comparisons/file", params={**query, "candidate_run_ids": "run-nothing"})
+    assert (mine.status_code, mine.json()["reason"]) == (404, "NO_SUCH_RUN")
+
+
 async def test_an_export_is_one_json_document(stand: Any) -> None:
     run = await stand.run()
     answer = await stand.http.post(f"{V1}/runs/{run}/export")
@@ -165,6 +198,30 @@ async def test_corrections_and_regrading_are_shown(stand: Any) -> None:
         True,
         None,
     )
+
+
+async def test_an_audit_is_imported_and_shown(stand: Any) -> None:
+    run = await stand.run()
+    shown = (await stand.http.get(f"{V1}/runs/{run}/judging")).json()
+    assert (shown["agreements"][0]["pair_count"], shown["agreements"][0]["kappa"]) == (3, None)
+    labels = [{"case_id": "hle/1", "target_id": "t", "correct": False}]
+    answer = await stand.http.post(f"{V1}/runs/{run}/audits", json={"auditor": "me", "labels": labels})
+    assert answer.json()["audited"][0]["judged_accuracy"] == 0.5
+    (kept,) = stand.accounting.audits
+    assert (kept.run_id, kept.auditor, kept.labels[0].HasField("correct"), kept.labels[0].correct) == (
+        run,
+        "me",
+        True,
+        False,
+    )
+    for bad_labels, reason in (
+        (5, "BAD_TYPE"),
+        ([5], "BAD_TYPE"),
+        ([{"correct": "yes"}], "BAD_TYPE"),
+        (None, "MISSING_FIELD"),
+    ):
+        bad = await stand.http.post(f"{V1}/runs/{run}/audits", json={"auditor": "me", "labels": bad_labels})
+        assert (bad.status_code, bad.json()["reason"]) == (400, reason)
 
 
 async def test_the_power_of_a_manifest(stand: Any) -> None:

@@ -67,6 +67,14 @@ async def test_a_bug_in_the_gateway_shows_an_id_too(
     assert (await stand.http.get(V1 + "/targets")).status_code == 200
 
 
+@pytest.mark.parametrize("body", [rb'{"name": "a\ud800"}', rb'{"a\udc00": 1}', rb'{"manifest": {"x": ["\ud800"]}}'])
+async def test_half_a_surrogate_pair_is_refused_and_never_replaced(stand: Any, body: bytes) -> None:
+    for path in ("/plans", "/runs"):
+        answer = await stand.http.post(V1 + path, content=body, headers={"content-type": "application/json"})
+        check(answer, 400, "BAD_TEXT")
+    assert stand.planner.requests == []
+
+
 async def test_a_service_that_is_away_is_503_and_its_address_stays_inside(stand: Any) -> None:
     port = stand.planner_server.port
     await stand.planner_server.drain(0)

@@ -123,7 +123,7 @@ async def test_a_service_that_is_away_keeps_its_address_to_itself(stand: Any, ch
     port = stand.planner_server.port
     await stand.planner_server.drain(0)
     with pytest.raises(aio.AioRpcError) as caught:
-        await planner_rpc.PlannerServiceStub(channel).GetCatalog(planner.GetCatalogRequest(), timeout=10)
+        await planner_rpc.PlannerServiceStub(channel).GetCatalog(planner.GetCatalogRequest(), timeout=60)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     assert wire.reason(caught.value) == "SERVICE_AWAY"
     assert str(port) not in (caught.value.details() or "")
@@ -131,8 +131,8 @@ async def test_a_service_that_is_away_keeps_its_address_to_itself(stand: Any, ch
 
 async def test_the_callers_deadline_is_passed_on(stand: Any, channel: aio.Channel) -> None:
     plans = planner_rpc.PlannerServiceStub(channel)
-    await plans.GetCatalog(planner.GetCatalogRequest(), timeout=5)
-    assert 3 < stand.planner.deadlines[-1] <= 5
+    await plans.GetCatalog(planner.GetCatalogRequest(), timeout=60)
+    assert 30 < stand.planner.deadlines[-1] <= 60
     await plans.GetCatalog(planner.GetCatalogRequest())
     assert 100 < stand.planner.deadlines[-1] < 122
     stand.planner.pause_s = 30
@@ -147,7 +147,7 @@ async def test_a_stream_that_its_reader_leaves_is_cancelled_behind_the_door(stan
     watched = planner_rpc.PlannerServiceStub(channel).WatchRun(planner.WatchRunRequest(id=run_id))
     await watched.read()
     watched.cancel()
-    await asyncio.wait_for(stand.planner.watched_until_cancelled.wait(), 10)
+    await asyncio.wait_for(stand.planner.watched_until_cancelled.wait(), 60)
 
 
 async def test_bytes_that_are_no_message_are_refused_where_they_are_read(channel: aio.Channel) -> None:

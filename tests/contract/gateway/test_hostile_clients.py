@@ -32,7 +32,7 @@ async def talk(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
             await writer.drain()
             await asyncio.sleep(pause_s)
     with contextlib.suppress(ConnectionError):
-        await asyncio.wait_for(listening, 15)
+        await asyncio.wait_for(listening, 60)
     writer.close()
     return bytes(heard)
 

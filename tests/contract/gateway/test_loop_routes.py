@@ -101,7 +101,8 @@ async def test_the_life_of_an_experiment(stand: Any, run_id: str) -> None:
     assert (refused.status_code, refused.json()["code"]) == (409, "experiment_active_runs")
     await stand.http.post(f"{V1}/runs/{run_id}/cancel")
     gone = await stand.http.delete(f"{V1}/experiments/{EXPERIMENT}")
-    assert fits(gone, "delete", "/experiments/{experiment_id}")["run_count"] == 1
+    receipt = fits(gone, "delete", "/experiments/{experiment_id}")
+    assert [receipt[name] for name in ("run_count", "unlinked_runs", "runs_deleted", "deleted")] == [1, 1, 0, True]
     assert (await stand.http.get(f"{V1}/experiments/{EXPERIMENT}")).status_code == 404
 
 
@@ -118,3 +119,21 @@ async def test_recipes_are_listed_and_downloaded_and_never_borrowed(stand: Any, 
     assert answer.json()["captured_at"] == 1_700_000_003
     none = await stand.http.get(f"{V1}/runs/{run_id}/recipes/download", params={"target_id": "other"})
     assert (none.status_code, none.json()["reason"]) == (404, "RECIPE_UNAVAILABLE")
+
+
+async def test_released_clients_page_experiments_by_integers_from_zero(stand: Any) -> None:
+    names = ["one", "two", "three"]
+    for name in names:
+        made = await stand.http.post(V1 + "/experiments", json={"name": name, "idempotency_key": None})
+        assert made.status_code == 201, made.text
+    assert len(set(stand.planner.experiment_keys)) == len(names)
+    after: int | None = 0
+    seen = []
+    while after is not None:
+        page = fits(await stand.http.get(f"{V1}/experiments?after={after}&limit=2"), "get", "/experiments")
+        seen += [one["name"] for one in page["experiments"]]
+        after = page["next_cursor"]
+        assert page["has_more"] is (after is not None)
+    assert seen == names
+    wrong = await stand.http.get(f"{V1}/experiments?after=WzBd")
+    assert (wrong.status_code, wrong.json()["reason"]) == (400, "BAD_PARAMETER")

@@ -53,7 +53,9 @@ async def test_the_catalog_has_the_names_of_released_clients(stand: Any) -> None
 
 
 async def test_targets_are_shown_as_manifests_write_them(stand: Any) -> None:
-    seen = fits(await stand.http.get(V1 + "/targets"), "get", "/targets")
+    answer = await stand.http.get(V1 + "/targets")
+    assert answer.headers["etag"] == '"1f"'
+    seen = fits(answer, "get", "/targets")
     single, mom = seen["targets"]
     assert single == {
         "id": "s",
@@ -129,6 +131,7 @@ async def test_a_plan_is_checked_from_a_bare_or_a_wrapped_manifest(stand: Any, w
     assert seen["manifest"]["plan_sha256"] == seen["plan_sha256"]
     assert "cases" not in seen["manifest"]
     assert seen["worst_case_cost_usd"] == 2.5
+    assert (seen["worst_case_gaps"], seen["most_calls"]) == ([], 3)
 
 
 async def test_a_plan_with_inline_cases_gives_them_back_so_that_it_can_be_run(stand: Any) -> None:
@@ -285,6 +288,19 @@ async def test_cancelling_twice_gives_the_run_as_it_is(stand: Any, body: Any) ->
         answer = await stand.http.post(f"{V1}/runs/{run_id}/cancel", json=body)
         assert answer.status_code == 200
         assert fits(answer, "post", "/runs/{run_id}/cancel")["status"] == "cancelled"
+
+
+async def test_a_run_is_paused_resumed_and_given_another_concurrency(stand: Any) -> None:
+    run_id = await stand.run()
+    for change, paused in (("pause", True), ("resume", False)):
+        answer = await stand.http.post(f"{V1}/runs/{run_id}/{change}", json={})
+        assert fits(answer, "post", f"/runs/{{run_id}}/{change}")["paused"] is paused
+    path = f"{V1}/runs/{run_id}/concurrency"
+    answer = await stand.http.post(path, json={"concurrency": 7})
+    assert fits(answer, "post", "/runs/{run_id}/concurrency")["concurrency"] == 7
+    for bad in ({}, {"concurrency": "many"}, {"concurrency": 7, "more": 1}, None):
+        assert (await stand.http.post(path, json=bad)).status_code == 400, bad
+    assert (await stand.http.post(f"{V1}/runs/run-none/pause", json={})).status_code == 404
 
 
 async def test_head_is_get_without_a_body(stand: Any) -> None:

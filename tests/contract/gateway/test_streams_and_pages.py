@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
-from gateway_fakes import BODY
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench_gateway import watch
 from srbench_kit.errors import DataLoss, Unreachable
+
+from tests.contract.gateway.accounting_fakes import BODY
 
 V1 = "/api/sr-bench/v1"
 CALL = f"call-{1:032x}"
@@ -68,7 +69,7 @@ async def test_a_quiet_run_is_kept_alive_by_comments_and_left_when_the_reader_go
             beats += name == ""
             if beats == 3:
                 break
-    await asyncio.wait_for(stand.planner.watched_until_cancelled.wait(), 10)
+    await asyncio.wait_for(stand.planner.watched_until_cancelled.wait(), 60)
 
 
 async def test_a_watched_run_ends_when_the_gateway_stops(stand: Any) -> None:
@@ -171,7 +172,7 @@ async def test_pages_come_from_their_folder_only(start: Any, built: Path, path: 
     stand = await start(pages=built)
     reader, writer = await asyncio.open_connection("127.0.0.1", stand.http_port)
     writer.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
-    raw = await asyncio.wait_for(reader.read(), 10)
+    raw = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     assert b"SECRET" not in raw
     assert raw.startswith(b"HTTP/1.1 ")

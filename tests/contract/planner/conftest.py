@@ -22,9 +22,10 @@ from srbench_kit import auth, wire
 from srbench_kit.errors import Unreachable
 from srbench_kit.serving import Server
 from srbench_kit.values import to_value
-from srbench_planner import assembly
+from srbench_planner import assembly, store
 from srbench_planner.accounting_client import AccountingClient
 from srbench_planner.assembly import PlanService
+from srbench_planner.forwarding import Forwarding
 from srbench_planner.grader_client import GraderClient
 from srbench_planner.hidden_parts import HiddenParts
 from srbench_planner.servicer import PlanServicer
@@ -32,7 +33,10 @@ from srbench_planner.servicer import PlanServicer
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "planner"))
 from planner_doubles import Files, benchmarks
 
-LEASE_S = 0.5
+from tests.conftest import on_both_databases
+
+# Longer than any pause of the machine: leases run out where a test says so, by `Planner.later` and `Planner.freeze`.
+LEASE_S, OWNER_LEASE_S = 60.0, 60.0
 
 
 class Ledger(accounting_rpc.AccountingServiceServicer, ledger_rpc.LedgerServiceServicer):
@@ -97,7 +101,9 @@ class Planner:
     ledger: Ledger
     ticking: asyncio.Task[None]
     facts: AccountingClient
+    forwarding: Forwarding
     channels: dict[Any, aio.Channel] = field(default_factory=dict)
+    closed: bool = False
 
     def channel(self, role: str, actor: auth.Actor | None = None) -> aio.Channel:
         key = (role, actor)
@@ -138,22 +144,38 @@ class Planner:
     async def ended(self, run_id: str) -> Any:
         """The run once it has ended."""
         last = None
-        async for run in self.plans().WatchRun(planner_service_pb2.WatchRunRequest(id=run_id), timeout=20):
+        async for run in self.plans().WatchRun(planner_service_pb2.WatchRunRequest(id=run_id), timeout=120):
             last = run
         return last
 
+    def later(self, seconds: float = LEASE_S + 1) -> None:
+        """Lets time pass for the queue; unless told, so much that every lease runs out."""
+        before = self.service.scheduler.clock
+        self.service.scheduler.clock = lambda: before() + seconds
+
+    def freeze(self) -> None:
+        """Stops renewing the right to the queue until it has run out, as a process that was stopped in its tracks."""
+        ownership = self.service.ownership
+        ownership._closing.set()
+        if ownership._renewing is not None:
+            ownership._renewing.join()
+        with self.service.engine.begin() as connection:
+            connection.execute(store.queue_owner.update().values(expires_us=0))
+
     async def close(self) -> None:
         """Ends this process object; nothing is flushed that was not durable."""
+        self.closed = True
         self.ticking.cancel()
         await asyncio.gather(self.ticking, return_exceptions=True)
         for channel in self.channels.values():
             await channel.close()
         await self.server.drain(0)
+        await self.forwarding.close()
         self.service.close()
         await self.facts.close()
 
 
-Start = Callable[[], Awaitable[Planner]]
+Start = Callable[..., Awaitable[Planner]]
 
 
 @pytest.fixture
@@ -173,40 +195,49 @@ async def ledger() -> AsyncIterator[tuple[Ledger, int]]:
 
 @pytest.fixture
 async def start(
-    tmp_path: Path, files: Files, ledger: tuple[Ledger, int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, files: Files, ledger: tuple[Ledger, int], monkeypatch: pytest.MonkeyPatch, database_of: str
 ) -> AsyncIterator[Start]:
-    """Starts planners over one store; each call is a new process as far as memory goes."""
+    """Starts planners over one store, or in a folder of their own; each call is a new process as far as memory goes."""
+    monkeypatch.setenv("SR_BENCH_DATABASE_URL", database_of.format("planner"))
     monkeypatch.setenv("SR_BENCH_LEASE_S", str(LEASE_S))
+    monkeypatch.setenv("SR_BENCH_OWNER_LEASE_S", str(OWNER_LEASE_S))
     monkeypatch.delenv("SR_BENCH_INTERNAL_TOKEN", raising=False)
     started: list[Planner] = []
 
-    async def begin() -> Planner:
+    async def begin(folder: Path = tmp_path) -> Planner:
         facts = AccountingClient(f"127.0.0.1:{ledger[1]}")
-        service = assembly.assemble(tmp_path, benchmarks(), files, facts)
-        await service.start()
-        server = Server("127.0.0.1:0")
+        service = assembly.assemble(folder, benchmarks(), files, facts)
+        forwarding = Forwarding(service.ownership, service.ready)
+        server = Server("127.0.0.1:0", [forwarding])
+        if await service.ownership.take():
+            await service.start()
         plans = PlanServicer(
             *(service.registry, service.freezer, service.plans, service.runs, service.scheduler),
             benchmarks=benchmarks(),
-            hidden=HiddenParts(tmp_path),
+            hidden=HiddenParts(folder),
             grader=GraderClient(""),
+            runners=service.runners,
         )
         server.add(plans, planner_service_pb2_grpc.add_PlannerServiceServicer_to_server, "srbench.v1.PlannerService")
         recovery = recovery_rpc.add_RecoveryServiceServicer_to_server
         server.add(service.recoveries, recovery, "srbench.v1.RecoveryService")
         server.add(service.work_queue, queue_rpc.add_WorkQueueServiceServicer_to_server, "srbench.v1.WorkQueueService")
         await server.start()
+        service.ownership.announce(server.listening)
         ticking = asyncio.create_task(service.background())
-        planner = Planner(service, server, ledger[0], ticking, facts)
+        planner = Planner(service, server, ledger[0], ticking, facts, forwarding)
         started.append(planner)
         return planner
 
     yield begin
     for planner in started:
-        if not planner.ticking.done():
+        if not planner.closed:
             await planner.close()
 
 
 @pytest.fixture
 async def planner(start: Start) -> Planner:
     return await start()
+
+
+pytest_generate_tests = on_both_databases

@@ -25,6 +25,8 @@ from srbench_planner.ports import Benchmarks
 from srbench_planner.replays import request_digests
 from srbench_planner.servicer import PlanServicer
 
+from tests.contract.refusals import reason
+
 HASH = "a" * 64
 PREVIEW_URL = "http://127.0.0.1:1/api/v1/routing/preview"
 ROUTER = target("r", kind="mom", model="r", preview_url=PREVIEW_URL, config_hash=HASH, max_inference_calls=1)
@@ -39,12 +41,6 @@ BASE = {
 }
 PREVIEW = BASE | {"mode": "preview", "targets": [ROUTER]}
 ALICE = auth.Actor(id="alice", role="write")
-
-
-async def reason(call: Awaitable[Any]) -> str:
-    with pytest.raises(aio.AioRpcError) as caught:
-        await call
-    return wire.reason(caught.value)
 
 
 class Loop:
@@ -117,6 +113,7 @@ async def loop(planner: Any, tmp_path: Path) -> AsyncIterator[Loop]:
                 benchmarks=Benchmarks(specs={}, built_in=frozenset()),
                 hidden=HiddenParts(tmp_path),
                 grader=GraderClient(""),
+                runners=service.runners,
             )
             LoopServicer.__init__(self, service.loop)
 
@@ -247,10 +244,13 @@ async def test_experiments_are_created_once_and_leave_a_tombstone(loop: Loop) ->
     )
     shown = await stub.GetRun(planner_service_pb2.GetRunRequest(id=run.id))
     assert [(link.role, link.hypothesis) for link in shown.experiment_roles] == [("baseline", "h")]
+    counted = await stub.GetExperiment(experiment_pb2.GetExperimentRequest(id=made.id))
+    assert (counted.run_count, counted.active_run_count) == (1, 1)
     deleting = experiment_pb2.DeleteExperimentRequest(id=made.id)
     assert await reason(stub.DeleteExperiment(deleting)) == "EXPERIMENT_ACTIVE_RUNS"
     await stub.CancelRun(planner_service_pb2.CancelRunRequest(id=run.id))
     await loop.planner.ended(run.id)
+    assert (await stub.GetExperiment(experiment_pb2.GetExperimentRequest(id=made.id))).active_run_count == 0
     assert await reason(loop.stub(ALICE).DeleteExperiment(deleting)) == "NO_SUCH_EXPERIMENT"
     assert (await stub.DeleteExperiment(deleting)).run_count == 1
     gone = experiment_pb2.CreateExperimentRequest(name="n", idempotency_key="k")

@@ -18,6 +18,16 @@ async def freeze(planner: Any, value: Any, actor: auth.Actor | None = None) -> A
     return await planner.plans(actor).FreezePlan(pb.FreezePlanRequest(manifest=to_value(value)))
 
 
+# Its reference may be any text, so that a test finds it wherever it is.
+JUDGED = "simpleqa-verified"
+
+
+def judged(*cases: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of `cases`, some of which need a judge."""
+    options = {JUDGED: {"judge": "j"}}
+    return manifest(cases=list(cases), auxiliary_targets={"j": target("j")}, benchmark_options=options)
+
+
 async def test_a_frozen_plan_freezes_to_itself_and_can_be_fetched(planner: Any) -> None:
     value = manifest(targets=[target("a", prices={"m": PRICE}), target("b")], name="first")
     plan = await freeze(planner, value)
@@ -32,7 +42,7 @@ async def test_a_frozen_plan_freezes_to_itself_and_can_be_fetched(planner: Any) 
 
 async def test_who_fetches_a_plan_sees_no_reference_answer_and_no_hidden_metadata(planner: Any) -> None:
     hidden = {"stratum": "maths", "tests": "SECRET-TESTS"}
-    plan = await freeze(planner, manifest(cases=[case(answer="SECRET-ANSWER", metadata=hidden)]))
+    plan = await freeze(planner, judged(case("q1", JUDGED, answer="SECRET-ANSWER", metadata=hidden)))
     assert b"SECRET-ANSWER" in plan.SerializeToString(), "the one who sent it gets it back"
     fetched = await planner.plans().GetPlan(pb.GetPlanRequest(plan_sha256=plan.plan_sha256))
     run = await planner.run(object_of(plan.manifest))
@@ -118,8 +128,8 @@ async def sealed(planner: Any, role: str, case_sha256: str, *, digests_only: boo
 
 
 async def test_whole_cases_stream_to_accounting_only_and_only_of_development(planner: Any) -> None:
-    dev = [case("q1", answer="SECRET-ANSWER", metadata={"split": "dev"}), case("q2", metadata={"split": "dev"})]
-    plan = await freeze(planner, manifest(cases=dev))
+    dev = [case("q1", JUDGED, answer="SECRET-ANSWER", metadata={"split": "dev"}), case("q2", metadata={"split": "dev"})]
+    plan = await freeze(planner, judged(*dev))
     for role in ("gateway", "executor", "grader", "planner"):
         with pytest.raises(aio.AioRpcError) as caught:
             await sealed(planner, role, plan.case_sha256, digests_only=True)
@@ -130,12 +140,32 @@ async def test_whole_cases_stream_to_accounting_only_and_only_of_development(pla
     assert [item.sha256 for item in bare] == [item.sha256 for item in whole]
     assert not any(item.HasField("content") for item in bare)
     for metadata in ({"split": "holdout"}, {}):
-        hidden = await freeze(planner, manifest(cases=[dev[0], case("q3", metadata=metadata)]))
+        hidden = await freeze(planner, judged(dev[0], case("q3", metadata=metadata)))
         assert len(await sealed(planner, "accounting", hidden.case_sha256, digests_only=True)) == 2
         with pytest.raises(aio.AioRpcError) as caught:
             await sealed(planner, "accounting", hidden.case_sha256, digests_only=False)
         assert wire.reason(caught.value) == "HOLDOUT"
         assert "SECRET" not in str(caught.value)
+
+
+async def test_benchmark_options_are_replaced_as_a_whole_or_not_at_all(planner: Any) -> None:
+    stub = planner.plans()
+
+    async def register(document: Any) -> dict[str, Any]:
+        request = pb.RegisterBenchmarkOptionsRequest(document=to_value(document))
+        return object_of((await stub.RegisterBenchmarkOptions(request)).options)
+
+    async def now() -> dict[str, Any]:
+        return object_of((await stub.GetBenchmarkOptions(pb.GetBenchmarkOptionsRequest())).options)
+
+    assert await now() == {}
+    good = {"hle": {"judge": "a"}}
+    assert await register(good | {"gpqa-diamond": {}}) == await now() == good
+    for bad, reason in ((["x"], "BAD_FIELD"), ({"none": {}}, "UNKNOWN_FIELD"), ({"hle": {"judge": 1}}, "BAD_FIELD")):
+        with pytest.raises(aio.AioRpcError) as caught:
+            await register(bad)
+        assert wire.reason(caught.value) == reason
+    assert await now() == good
 
 
 async def test_targets_are_registered_as_a_list_or_an_object_and_forwarded_callers_use_only_those(planner: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from grpc import aio
 from planner_doubles import case, manifest, target
+from srbench.v1 import experiment_pb2
 from srbench.v1 import ledger_service_pb2 as ledger_pb
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench.v1 import recovery_service_pb2 as pb
@@ -15,22 +16,18 @@ from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import auth, wire
 from srbench_kit.values import object_of, to_value
 
+from tests.contract.refusals import reason
+
 ANN, BOB = auth.Actor(id="ann", role="write"), auth.Actor(id="bob", role="write")
-
-
-async def reason(call: Any) -> str:
-    with pytest.raises(aio.AioRpcError) as caught:
-        await call
-    return wire.reason(caught.value)
 
 
 def four(**more: Any) -> dict[str, Any]:
     return manifest(cases=[case(f"q{index}") for index in range(4)], limits={"concurrency": 64}, **more)
 
 
-async def parent_of(planner: Any, actor: auth.Actor | None = None, key: str = "k") -> str:
+async def parent_of(planner: Any, actor: auth.Actor | None = None, key: str = "k", **more: Any) -> str:
     """A run of four cells: one done, one failed, one interrupted, one cancelled before it was sent."""
-    run = await planner.run(four(), key=key, actor=actor)
+    run = await planner.run(four(**more), key=key, actor=actor)
     leases = sorted(await planner.lease(), key=lambda lease: lease.cell)
     await planner.complete(leases[:1])
     await planner.complete(leases[1:2], queue_pb.CELL_STATE_FAILED, "http_error")
@@ -225,3 +222,22 @@ async def test_claims_and_lineage_survive_a_restart(planner: Any, start: Any) ->
     assert (await recover(again, found)).id == child.id
     assert [lease.public_case.case_id for lease in await again.lease()] == ["q1", "q2"]
     assert names((await plan(again, run_id, "failed")).eligible_cells) == []
+
+
+async def test_a_run_whose_experiment_was_deleted_is_recovered_all_the_same(planner: Any) -> None:
+    experiments, local = planner.service.loop.experiments, auth.Actor(id=auth.LOCAL, role=auth.LOCAL)
+    made = await experiments.create(local, experiment_pb2.CreateExperimentRequest(name="n", idempotency_key="k"))
+    parents = []
+    for key in ("kept", "deleted"):
+        block = {"experiment": {"id": made.id, "role": "baseline"}}
+        parents.append(await parent_of(planner, key=key, **block))
+    child = await recover(planner, await plan(planner, parents[0]), key="r1")
+    assert [link.role for link in (await planner.get(child.id)).experiment_roles] == ["recovery"]
+    await planner.complete(await planner.lease())
+    await planner.ended(child.id)
+    await experiments.delete(local, made.id)
+    child = await recover(planner, await plan(planner, parents[1]), key="r2")
+    assert child.parent_run_id == parents[1]
+    assert not (await planner.get(child.id)).experiment_roles
+    again = await recover(planner, await plan(planner, parents[1], "failed"), key="r3")
+    assert again.parent_run_id == parents[1]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
-import pytest
-from grpc import aio
+import sqlalchemy as sa
 from planner_doubles import case, manifest, target
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
-from srbench_kit import auth, wire
+from srbench_kit import auth
 from srbench_kit.values import object_of, to_value
+from srbench_planner import store
+
+from tests.contract.refusals import reason
 
 ANN, BOB = auth.Actor(id="ann", role="write"), auth.Actor(id="bob", role="read")
 ROOT = auth.Actor(id="root", role="admin")
@@ -20,12 +21,6 @@ ROOT = auth.Actor(id="root", role="admin")
 
 def cases(count: int) -> dict[str, Any]:
     return manifest(cases=[case(f"q{index}") for index in range(count)], limits={"concurrency": 64})
-
-
-async def reason(call: Any) -> str:
-    with pytest.raises(aio.AioRpcError) as caught:
-        await call
-    return wire.reason(caught.value)
 
 
 async def events(planner: Any, run_id: str, **fields: Any) -> list[Any]:
@@ -86,12 +81,34 @@ async def test_lists_page_newest_first_and_filter(planner: Any) -> None:
         ({"query": "%"}, []),
         ({"status": "cancelled"}, [ids[0]]),
         ({"mode": "preview"}, []),
+        ({"query": ids[2]}, [ids[2]]),
+        ({"query": f"{first.runs[0].plan.targets[0].model}\n"}, []),
+        ({"query": first.runs[0].plan.targets[0].model.upper()}, ids[::-1]),
+        ({"query": "single"}, ids[::-1]),
+        ({"profile": first.runs[0].plan.profile}, ids[::-1]),
+        ({"profile": "standard"}, []),
     ):
         assert [run.id for run in (await stub.ListRuns(pb.ListRunsRequest(**filters))).runs] == expected
     changed = pb.ListRunsRequest(page_size=2, page_token=first.next_page_token, status="queued")
     assert await reason(stub.ListRuns(changed)) == "BAD_PAGE_TOKEN"
     assert await reason(stub.ListRuns(pb.ListRunsRequest(page_size=-1))) == "BAD_PAGE_SIZE"
-    assert await reason(stub.ListRuns(pb.ListRunsRequest(status="lost"))) == "BAD_FIELD"
+    for name in ("status", "mode", "profile"):
+        assert await reason(stub.ListRuns(pb.ListRunsRequest(**{name: "lost"}))) == "BAD_FIELD"
+
+
+async def test_runs_of_an_older_store_are_found_by_what_newer_ones_are(start: Any) -> None:
+    first = await start()
+    run = await first.run(cases(1) | {"name": "Old"})
+    with first.service.engine.connect() as opened:
+        connection = opened.execution_options(srbench_write=True)
+        with connection.begin():
+            connection.execute(store.runs.update().values(searchable="old"))
+            connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN profile")
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0006_dataset_preparations'")
+    await first.close()
+    stub = (await start()).plans()
+    for filters in ({"query": "old"}, {"query": run.plan.targets[0].model}, {"profile": run.plan.profile}):
+        assert [found.id for found in (await stub.ListRuns(pb.ListRunsRequest(**filters))).runs] == [run.id], filters
 
 
 async def test_a_run_goes_from_queued_to_completed_and_events_tell_it(planner: Any) -> None:
@@ -127,7 +144,7 @@ async def test_watching_shows_changes_and_ends_with_the_run(planner: Any) -> Non
 
     watching = asyncio.create_task(watch())
     await planner.complete(await planner.lease(wait_s=5))
-    await asyncio.wait_for(watching, 10)
+    await asyncio.wait_for(watching, 60)
     assert seen[-1] == "completed"
 
 
@@ -174,19 +191,22 @@ async def test_cells_are_listed_with_states_and_reasons_while_running_and_after(
     assert await reason(stub.ListCells(wrong)) == "BAD_PAGE_TOKEN"
 
 
-async def test_a_run_of_16000_cells_is_created_and_listed_quickly(planner: Any) -> None:
-    big = manifest(cases=[case(f"q{index}") for index in range(4000)], targets=[target(f"t{index}") for index in range(4)])
-    await planner.run(cases(1), key="warm")
-    began = time.process_time()
-    run = await planner.run(big)
-    created_s = time.process_time() - began
-    began = time.process_time()
-    await planner.plans().ListRuns(pb.ListRunsRequest())
-    listed_s = time.process_time() - began
-    assert run.progress.total == 16000
-    # CPU of client and server together, with room for a busy machine; docs hold the measured figures.
-    assert created_s < 1.5
-    assert listed_s < 0.1
+async def test_a_run_of_16000_cells_is_written_with_as_many_statements_as_one_of_a_single_cell(planner: Any) -> None:
+    written: list[str] = []
+
+    @sa.event.listens_for(planner.service.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        # What the planner reads meanwhile, every second or so, is not this call's.
+        if statement.startswith("INSERT"):
+            written.append(statement)
+
+    targets = [target(f"t{index}") for index in range(4)]
+    assert (await planner.run(manifest(cases=[case("q0")], targets=targets[:1]), "small")).progress.total == 1
+    for_one = list(written)
+    written.clear()
+    big = manifest(cases=[case(f"q{index}") for index in range(4000)], targets=targets)
+    assert (await planner.run(big, "big")).progress.total == 16_000
+    assert written == for_one
 
 
 async def test_a_run_is_given_without_its_inline_cases_when_asked(planner: Any) -> None:

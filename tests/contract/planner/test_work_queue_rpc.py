@@ -5,35 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-from grpc import aio
 from planner_doubles import case, manifest, target
 from srbench.v1 import planner_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb2
-from srbench_kit import wire
+from srbench.v1.operations_service_pb2 import InspectProcessRequest
 from srbench_kit.values import from_value, object_of
+from srbench_planner import executor_look
+
+from tests.contract.refusals import reason
+from tests.waiting import until_async
 
 DONE, FAILED, INTERRUPTED = queue_pb2.CELL_STATE_DONE, queue_pb2.CELL_STATE_FAILED, queue_pb2.CELL_STATE_INTERRUPTED
 
 
 def cases(count: int, **fields: Any) -> dict[str, Any]:
     return manifest(cases=[case(f"q{index}") for index in range(count)], **({"limits": {"concurrency": 64}} | fields))
-
-
-async def reason(call: Any) -> str:
-    with pytest.raises(aio.AioRpcError) as caught:
-        await call
-    return wire.reason(caught.value)
-
-
-async def until(condition: Any, timeout_s: float = 10.0) -> None:
-    """Waits for something that another task brings about."""
-
-    async def poll() -> None:
-        while not await condition():  # noqa: ASYNC110 - the condition is asked over the wire
-            await asyncio.sleep(0.02)
-
-    await asyncio.wait_for(poll(), timeout_s)
 
 
 async def test_only_executors_and_accounting_may_call(planner: Any) -> None:
@@ -82,13 +68,14 @@ async def test_a_lease_holds_what_a_model_may_see_and_the_context_the_rest(plann
     assert (context.plan_sha256, context.case_sha256) == (run.plan.plan_sha256, run.plan.case_sha256)
     assert (context.cost_policy, context.limits.concurrency) == ("capability_only", 9)
     assert context.deadline_time.seconds - run.create_time.seconds == 1800
+    assert 0 < context.time_left.seconds <= 1800
 
 
 async def test_a_long_poll_gets_the_cell_of_a_run_that_comes_later(planner: Any) -> None:
     waiting = asyncio.create_task(planner.lease(wait_s=20))
     await planner.lease(executor="e2")
     run = await planner.run(cases(1))
-    (lease,) = await asyncio.wait_for(waiting, 5)
+    (lease,) = await asyncio.wait_for(waiting, 60)
     assert lease.run_id == run.id
 
 
@@ -97,7 +84,7 @@ async def test_a_long_poll_gets_the_cell_that_another_end_makes_room_for(planner
     held = await planner.lease()
     waiting = asyncio.create_task(planner.lease(wait_s=20))
     await planner.complete(held)
-    (lease,) = await asyncio.wait_for(waiting, 5)
+    (lease,) = await asyncio.wait_for(waiting, 60)
     assert lease.cell == 1
 
 
@@ -121,13 +108,14 @@ async def test_a_lost_executors_cells_are_judged_by_the_facts(planner: Any) -> N
         (run.id, 1): (FAILED, "http_error"),
         (run.id, 2): (INTERRUPTED, "executor_lost"),
     }
+    planner.later()
     again: list[Any] = []
 
     async def requeued() -> bool:
         again.extend(await planner.lease(executor="e2"))
         return bool(again)
 
-    await until(requeued)
+    await until_async(requeued)
     assert [(item.cell, item.token) for item in again] == [(3, 2)]
     assert planner.ledger.fenced == {(run.id, cell): 2 for cell in range(4)}
     assert len((await planner.complete(leases)).outrun) >= 3
@@ -142,9 +130,10 @@ async def test_renewed_leases_are_kept(planner: Any) -> None:
     (lease,) = await planner.lease()
     ref = queue_pb2.LeaseRef(run_id=lease.run_id, cell=lease.cell, token=lease.token)
     request = queue_pb2.RenewLeasesRequest(executor_id="e1", incarnation="i1", leases=[ref])
-    for _ in range(10):
+    for _ in range(4):
         assert list((await planner.queue().RenewLeases(request)).lost) == []
-        await asyncio.sleep(0.1)
+        planner.later(planner.service.lease_s / 2)
+        await planner.service.scheduler.tick()
     assert planner.ledger.fenced == {}
     request.incarnation = "i0"
     assert len((await planner.queue().RenewLeases(request)).lost) == 1
@@ -199,7 +188,7 @@ async def test_a_run_over_its_time_is_stopped(planner: Any) -> None:
     async def halted() -> bool:
         return run.id in planner.ledger.halted
 
-    await until(halted)
+    await until_async(halted)
     await planner.complete([lease], FAILED, "deadline_exceeded")
     ended = await planner.ended(run.id)
     assert (ended.status, ended.reason, ended.progress.cancelled) == ("failed", "deadline", 2)
@@ -218,9 +207,11 @@ async def test_a_restarted_planner_keeps_leases_tokens_and_ends(start: Any) -> N
     assert list((await second.complete(leases[1:2])).outrun) == []
     (fresh,) = await second.lease(executor="e2", wait_s=5)
     assert (fresh.cell, fresh.token) == (3, 1)
+    await second.complete([fresh])
+    second.later()
     (again,) = await second.lease(executor="e2", wait_s=10)
     assert (again.cell, again.token) == (2, 2), "nobody renewed it, and the ledger knew of no dispatch"
-    await second.complete([fresh, again])
+    await second.complete([again])
     assert (await second.ended(run.id)).status == "completed"
     await second.close()
     third = await start()
@@ -238,6 +229,7 @@ async def test_a_cancel_survives_a_restart(start: Any) -> None:
     second = await start()
     assert (await second.get(run.id)).progress.cancelled == 2
     second.ledger.outcomes[run.id, lease.cell] = (queue_pb2.CELL_STATE_INTERRUPTED, "executor_lost")
+    second.later()
     ended = await second.ended(run.id)
     assert (ended.status, ended.progress.cancelled, ended.progress.interrupted) == ("cancelled", 2, 1)
     assert second.ledger.halted == {run.id: "cancelled"}
@@ -263,9 +255,30 @@ async def test_while_accounting_is_away_a_cell_in_doubt_waits_and_is_judged_late
     async def asked() -> bool:
         return planner.ledger.refused > 0
 
-    await until(asked)
+    await until_async(asked)
     assert await planner.lease(incarnation="i2") == []
     assert (await planner.get(run.id)).progress.running == 1
     planner.ledger.outcomes[run.id, 0] = (DONE, "")
     planner.ledger.away = False
     assert (await planner.ended(run.id)).status == "completed"
+
+
+async def test_a_run_that_no_executor_can_take_says_what_it_waits_for(planner: Any) -> None:
+    run = await planner.run(cases(2))
+    assert list((await planner.get(run.id)).waiting_for) == ["an executor"]
+
+    async def known() -> bool:
+        return not (await planner.get(run.id)).waiting_for
+
+    asked = queue_pb2.LeaseCellsRequest(executor_id="e1", incarnation="i1", max_cells=1, drivers=["preview"])
+    assert not (await planner.queue().LeaseCells(asked)).leases
+    assert list((await planner.get(run.id)).waiting_for) == ["an executor that knows single_turn"]
+    listed = await planner.plans().ListRuns(pb.ListRunsRequest())
+    assert [list(found.waiting_for) for found in listed.runs] == [["an executor that knows single_turn"]]
+    checks = await executor_look.look(planner.service.scheduler, planner.service.ready)[1](InspectProcessRequest())
+    (check,) = checks
+    assert (check.name, check.detail) == ("executors", f"run {run.id} waits for an executor that knows single_turn")
+    leases = await planner.lease(executor="e2")
+    assert len(leases) == 2
+    await planner.complete(leases)
+    await until_async(known)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-FAKES = Path(__file__).parent.parent.parent / "contract" / "gateway" / "fakes.py"
+FAKES = "tests.contract.gateway.fakes"
+ROOT = Path(__file__).parents[3]
 # CI installs the released wheel beside the project and says where; see `test_gateway_process.py`.
 collect_ignore = [] if os.environ.get("SR_BENCH_RELEASED_CLI") else ["test_released_client.py"]
 
@@ -30,14 +31,14 @@ class Process:
     def stop(self) -> tuple[int, str]:
         """Ends it with SIGTERM and gives its exit code and what it logged."""
         self.process.send_signal(signal.SIGTERM)
-        _, logged = self.process.communicate(timeout=20)
+        _, logged = self.process.communicate(timeout=60)
         return self.process.returncode, logged
 
 
 @pytest.fixture
 def backends() -> Iterator[dict[str, str]]:
     """The variables that lead to running fake services."""
-    with running([sys.executable, str(FAKES)], {}) as process:
+    with running([sys.executable, "-m", FAKES], {"PYTHONPATH": str(ROOT)}) as process:
         assert process.stdout is not None
         planner, accounting = process.stdout.readline().split()
         yield {

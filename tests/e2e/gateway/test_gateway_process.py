@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 def refused(variables: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("SR_BENCH_")}
     command = [sys.executable, "-m", "srbench_gateway", *options]
-    return subprocess.run(command, env=clean | variables, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, env=clean | variables, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_both_faces_answer_and_sigterm_ends_them_in_order(backends: dict[str, str], start_gateway: Any) -> None:
@@ -30,7 +30,7 @@ def test_both_faces_answer_and_sigterm_ends_them_in_order(backends: dict[str, st
         assert (health["status"], health["store_id"]) == ("ready", "a" * 64)
         assert gateway.grpc.endswith(f":{health['grpc_port']}")
         with grpc.insecure_channel(gateway.grpc) as channel:
-            catalog = planner_rpc.PlannerServiceStub(channel).GetCatalog(planner.GetCatalogRequest(), timeout=10)
+            catalog = planner_rpc.PlannerServiceStub(channel).GetCatalog(planner.GetCatalogRequest(), timeout=60)
         assert catalog.version == "sr-bench-1.0"
         code, logged = gateway.stop()
     assert code == 0
@@ -44,15 +44,15 @@ def test_a_watcher_does_not_hold_up_the_end(backends: dict[str, str], start_gate
         began = threading.Event()
 
         def watch() -> None:
-            with httpx.stream("GET", f"{gateway.http}/api/sr-bench/v1/runs/{run['id']}/watch", timeout=30) as answer:
+            with httpx.stream("GET", f"{gateway.http}/api/sr-bench/v1/runs/{run['id']}/watch", timeout=60) as answer:
                 for _ in answer.iter_lines():
                     began.set()
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        assert began.wait(10)
+        assert began.wait(60)
         code, _ = gateway.stop()
-        watcher.join(10)
+        watcher.join(60)
     assert code == 0
 
 

@@ -145,6 +145,18 @@ def test_a_detached_run_is_bound_to_its_key_and_cancelled(released: Released) ->
     assert released.json("cancel", run["id"])["error"] == "somebody stopped the run"
 
 
+def test_it_groups_runs(released: Released) -> None:
+    run_id = released.json("run", "--manifest", str(released.manifest))["run_id"]
+    made = released.json("experiment", "create", "shorter prompts")
+    assert (made["run_count"], made["active_run_count"]) == (0, 0)
+    attached = released.json("experiment", "attach", made["id"], "--run", run_id, "--role", "baseline")
+    assert (attached["id"], attached["name"]) == (made["id"], "shorter prompts")
+    assert [one["id"] for one in released.json("experiment", "list")["experiments"]] == [made["id"]]
+    shown = released.json("experiment", "show", made["id"])
+    assert [(one["run_id"], one["role"]) for one in shown["members"]] == [(run_id, "baseline")]
+    assert released.json("experiment", "delete", made["id"])["deleted"] is True
+
+
 def test_its_errors_are_our_sentences(released: Released, tmp_path: Path) -> None:
     code, out, err = released.call("show", "run-none")
     assert (code, out) == (1, "")

@@ -6,51 +6,36 @@ import base64
 import json
 import os
 import pickle
-import threading
 import time
 import zlib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
 import grpc
 import pytest
 from srbench.v1 import accounting_service_pb2 as facts
+from srbench.v1 import judging_pb2, setup_pb2
 from srbench.v1 import planner_service_pb2 as pb
-from srbench.v1 import setup_pb2
-from srbench_kit import wire
+from srbench_kit import views, wire
 from srbench_kit.values import object_of, to_value
 
+from tests.e2e import evaluations
+from tests.e2e.answering import HTTP_500, Answering, answering
 from tests.e2e.processes import Processes
 
 pytestmark = pytest.mark.e2e
-USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "prompt_tokens_details": {"cached_tokens": 0}}
 PRICE = {"input": 1, "cached_input": 0.5, "cache_write": 1, "output": 10}
 SUBJECT_COST, JUDGE_COST = 200, 400  # micro-dollars a call: 100 x 1 + 10 x 10, and the same at twice the price
 
 
-class Model(BaseHTTPRequestHandler):
+class Model(Answering):
     """Subjects and judges in one: answers by model name and question."""
 
     answers: ClassVar[dict[str, str]] = {}
-    requests: ClassVar[list[dict[str, Any]]] = []
 
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.requests.append(asked)
-        text = self.verdict(asked) if asked["model"].startswith("judge") else self.answer(asked)
-        if text == "http 500":
-            self.send_error(500)
-            return
-        chunk = {"model": asked["model"], "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
-        body = "".join(f"data: {json.dumps(part)}\n\n" for part in (chunk, {"choices": [], "usage": USAGE}))
-        data = (body + "data: [DONE]\n\n").encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+    def say(self, asked: dict[str, Any]) -> str:
+        return self.verdict(asked) if asked["model"].startswith("judge") else self.answer(asked)
 
     def answer(self, asked: dict[str, Any]) -> str:
         question = asked["messages"][-1]["content"]
@@ -61,26 +46,17 @@ class Model(BaseHTTPRequestHandler):
         if "broken judge" in case["question"]:
             return "This is not correct."
         if "judge away" in case["question"]:
-            return "http 500"
+            return HTTP_500
         right = case["candidate_answer"].startswith(case["reference_answer"])
         if asked["model"] == "judge-2":
             right = True
         return json.dumps({"verdict": "correct" if right else "incorrect", "explanation": "compared"})
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
-
 
 @pytest.fixture
 def model() -> Iterator[str]:
-    Model.requests = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(Model) as url:
+        yield url
 
 
 @pytest.fixture
@@ -179,6 +155,96 @@ def test_answers_are_judged_by_a_metered_call_and_a_broken_judge_fails_one_cell(
     assert known == [JUDGE_COST * 10**6] * 4
 
 
+def test_two_judges_and_an_audit_of_people_say_how_well_a_judge_judges(processes: Processes, model: str) -> None:
+    """The second judge finds all right; people say that the first was wrong about one answer that it found wrong."""
+    Model.answers = {f"Question {n}": ("yes" if n % 3 else "no") for n in range(12)}
+    manifest = {
+        "version": "sr-bench-1.0",
+        "cases": [case(f"{n:02}", f"Question {n}?", "yes") for n in range(12)],
+        "targets": [target("subject", model)],
+        "auxiliary_targets": {"judge": target("judge", model, 2), "judge-2": target("judge-2", model, 2)},
+        "benchmark_options": {"hle": {"judge": "judge", "second_judge": "judge-2"}},
+        "profile": "smoke",
+    }
+    run_id = run(processes, manifest)
+    labels = [
+        judging_pb2.AuditLabel(case_id=f"hle/{n:02}", target_id="subject", correct=n % 3 != 0 or n == 3) for n in range(6)
+    ]
+    request = judging_pb2.ImportAuditRequest(run_id=run_id, auditor="somebody", labels=labels)
+    with processes.accounting() as accounting:
+        before = accounting.GetJudging(judging_pb2.GetJudgingRequest(run_id=run_id))
+        after = accounting.ImportAudit(request)
+        again = accounting.ImportAudit(request)
+        report = accounting.GetReport(facts.GetReportRequest(run_id=run_id))
+        for bad, reason in ((labels[:1] * 2, "LISTED_TWICE"), ([judging_pb2.AuditLabel(case_id="x")], "BAD_FIELD")):
+            with pytest.raises(grpc.RpcError) as caught:
+                accounting.ImportAudit(judging_pb2.ImportAuditRequest(run_id=run_id, auditor="a", labels=bad))
+            assert wire.to_error(caught.value).reason == reason
+    (agreement,) = before.agreements
+    assert (agreement.pair_count, agreement.observed, agreement.kappa) == (12, pytest.approx(8 / 12), 0)
+    assert (len(before.audited), before.audit_id) == (0, "")
+    (audited,) = after.audited
+    assert (audited.planned_count, audited.graded_count, audited.audited_count, audited.agreed_count) == (12, 12, 6, 5)
+    assert audited.judged_accuracy == pytest.approx(8 / 12)
+    assert audited.corrected_accuracy == pytest.approx(8 / 12 + 1 / 6)
+    assert audited.lower < audited.corrected_accuracy < audited.upper
+    assert (audited.sensitivity, audited.specificity) == (pytest.approx(4 / 5), 1)
+    assert (again.audit_id, again.audit_time) == (after.audit_id, after.audit_time)
+    # Grades and the headline stay as they are; what people make of it stands beside it.
+    assert report.summary.targets[0].correct == 8
+    (headline,) = report.judging.headlines
+    assert (report.judging.auditor, report.judging.agreements[0].kappa) == ("somebody", 0)
+    assert (headline.accuracy, headline.corrected_accuracy) == (audited.judged_accuracy, audited.corrected_accuracy)
+    assert (headline.lower, headline.upper) == (pytest.approx(audited.lower), pytest.approx(audited.upper))
+    assert (headline.graded_count, headline.audited_count, headline.agreed_count) == (12, 6, 5)
+    shown: Any = views.report(report)["judging"]
+    assert (shown["headlines"][0]["method"], shown["audited"][0]["audited_count"]) == ("prediction_powered_difference", 6)
+
+
+def test_too_few_labels_leave_the_headline_unknown_and_cells_without_an_end_are_planned(
+    processes: Processes, model: str
+) -> None:
+    """Two judged benchmarks and one that no judge grades, of which one judged benchmark has a lone label."""
+    Model.answers = {"Question": "yes"}
+    others = [case(f"{n:02}", f"Question {n}?", "yes") | {"benchmark": "simpleqa-verified"} for n in range(3)]
+    for one in others:
+        one["id"] = one["id"].replace("hle/", "simpleqa-verified/")
+    manifest = {
+        "version": "sr-bench-1.0",
+        "cases": [case(f"{n:02}", f"Question {n}?", "yes") for n in range(4)] + others + [evaluations.question(1)],
+        "targets": [target("subject", model)],
+        "auxiliary_targets": {"judge": target("judge", model, 2)},
+        "benchmark_options": {"hle": {"judge": "judge"}, "simpleqa-verified": {"judge": "judge"}},
+        "profile": "smoke",
+    }
+    run_id = run(processes, manifest)
+    with processes.accounting() as accounting:
+        before = accounting.GetReport(facts.GetReportRequest(run_id=run_id))
+        labels = [judging_pb2.AuditLabel(case_id=f"hle/{n:02}", target_id="subject", correct=n > 0) for n in range(4)]
+        labels.append(judging_pb2.AuditLabel(case_id="simpleqa-verified/00", target_id="subject", correct=True))
+        accounting.ImportAudit(judging_pb2.ImportAuditRequest(run_id=run_id, auditor="a", labels=labels))
+        few = accounting.GetReport(facts.GetReportRequest(run_id=run_id)).judging
+        labels.append(judging_pb2.AuditLabel(case_id="simpleqa-verified/01", target_id="subject", correct=True))
+        accounting.ImportAudit(judging_pb2.ImportAuditRequest(run_id=run_id, auditor="a", labels=labels))
+        enough = accounting.GetReport(facts.GetReportRequest(run_id=run_id)).judging
+    assert not before.HasField("judging")
+    assert views.report(before)["judging"] is None
+    (headline,) = few.headlines
+    assert headline.accuracy == pytest.approx(7 / 8), "mmlu-pro's question was answered with yes, which is no letter"
+    assert not headline.HasField("corrected_accuracy")
+    assert not headline.HasField("corrected_macro_accuracy")
+    assert {one.benchmark: one.HasField("corrected_accuracy") for one in few.audited} == {
+        "hle": True,
+        "simpleqa-verified": False,
+    }
+    (headline,) = enough.headlines
+    assert headline.corrected_accuracy == pytest.approx(6 / 8)
+    assert headline.lower < 6 / 8 < headline.upper
+    weights = {"hle": 0.15, "simpleqa-verified": 0.10, "mmlu-pro": 0.10}
+    assert headline.macro_accuracy == pytest.approx(0.25 / 0.35)
+    assert headline.corrected_macro_accuracy == pytest.approx((weights["hle"] * 0.75 + 0.10) / sum(weights.values()))
+
+
 def packed(tests: list[dict[str, str]]) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(tests)))).decode()
 
@@ -214,17 +280,7 @@ def shards(folder: Path, per_file: int = 6) -> None:
 
 def test_programs_are_run_on_hidden_tests_that_lie_apart(processes: Processes, model: str, tmp_path: Path) -> None:
     shards(tmp_path / "lcb")
-    with processes.planner() as planner:
-        request = pb.CreateDatasetPreparationRequest(
-            benchmarks=["livecodebench"], profile="quick", source_path=str(tmp_path / "lcb"), revision="synthetic"
-        )
-        job = planner.CreateDatasetPreparation(request)
-        deadline = time.monotonic() + 60
-        while job.status not in ("completed", "failed") and time.monotonic() < deadline:
-            time.sleep(0.1)
-            job = planner.GetDatasetPreparation(pb.GetDatasetPreparationRequest(id=job.id))
-        assert job.status == "completed", job
-        dataset = planner.GetDataset(pb.GetDatasetRequest(id=job.dataset.id))
+    dataset = evaluations.prepared(processes, "livecodebench", "quick", str(tmp_path / "lcb"), "synthetic")
     assert dataset.case_count == 30
     frozen = Path(dataset.path).read_text()
     assert "152399025" not in frozen
@@ -272,7 +328,7 @@ def test_all_that_is_missing_is_said_at_once_before_anything_is_asked(
         manifest = {
             "version": "sr-bench-1.0",
             "cases": [case("1", "q", "a"), case("2", "q", "a", "simpleqa-verified"), code],
-            "targets": [target("subject", model)],
+            "targets": [target("subject", model), target("other", model) | {"api_key_env": "SR_BENCH_TEST_UNSET"}],
             "profile": "smoke",
         }
         with running.planner() as planner:
@@ -283,7 +339,8 @@ def test_all_that_is_missing_is_said_at_once_before_anything_is_asked(
         running.stop()
     error = wire.to_error(caught.value)
     assert error.reason == "MISSING_PREREQUISITES"
-    for part in ("4 things", "hle.judge", "simpleqa-verified.judge", "no sandbox", "hidden tests of livecodebench/1"):
+    parts = ["5 things", "SR_BENCH_TEST_UNSET, the key of target other", "hle.judge", "simpleqa-verified.judge"]
+    for part in (*parts, "no sandbox", "hidden tests of livecodebench/1"):
         assert part in error.message
     assert [(item.benchmark, item.item, item.present) for item in inspected.items] == [
         ("hle", "judge", False),

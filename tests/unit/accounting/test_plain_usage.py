@@ -30,11 +30,14 @@ def usages(draw: st.DrawFn) -> Any:
         "prompt_tokens": draw(tokens(prompt)),
         "completion_tokens": draw(tokens(output)),
         "total_tokens": draw(tokens(prompt + output)),
-        "prompt_tokens_details": draw(st.just({"cached_tokens": draw(tokens(cached)), "audio_tokens": 0}) | odd),
-        "completion_tokens_details": draw(st.just({"reasoning_tokens": draw(tokens(output // 2))}) | odd),
+        "prompt_tokens_details": draw(st.just({"cached_tokens": draw(tokens(cached)), "audio_tokens": draw(odd)}) | odd),
+        "completion_tokens_details": draw(
+            st.just({"reasoning_tokens": draw(tokens(output // 2)), "audio_tokens": draw(odd)}) | odd
+        ),
         "cost": draw(odd),
     }
     extra = ("input_tokens", "cached_tokens", "prompt_cache_hit_tokens", "cache_write_tokens", "reasoning_tokens")
+    extra = (*extra, "num_search_queries", "server_tool_use")
     raw |= {name: draw(odd) for name in draw(st.sets(st.sampled_from(extra), max_size=1)) if draw(st.booleans())}
     if isinstance(raw["prompt_tokens_details"], dict) and draw(st.integers(0, 9)) == 0:
         raw["prompt_tokens_details"] = raw["prompt_tokens_details"] | {"cache_creation_tokens": draw(odd)}

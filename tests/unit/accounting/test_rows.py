@@ -17,7 +17,7 @@ from srbench_accounting import packing, rows, schema
 from srbench_accounting.convert import call_id, call_key
 from srbench_accounting.derived import Derived
 from srbench_accounting.rows import CallRow, OutcomeRow, ReceiptRow
-from srbench_accounting.vocabulary import MAX_WORD, clip
+from srbench_accounting.words import MAX_WORD, clip
 from srbench_kit import db
 from srbench_kit.errors import DataLoss, NotFound
 

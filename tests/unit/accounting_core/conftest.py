@@ -24,8 +24,8 @@ from srbench_accounting.pricing import Price, cache_neutral_cost, cost_of
 from srbench_accounting.report import RunFacts, TargetProfile, make_report
 from srbench_accounting.usage import Usage
 
-REPOSITORY = Path(__file__).parents[3]
-SHARED = next((folder / "shared" for folder in REPOSITORY.parents if (folder / "shared" / "goldens").is_dir()), None)
+from tests.goldens import SHARED
+
 BUCKETS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from srbench_accounting.claims import Claim
 from srbench_accounting.columns import (
     CallColumns,
     CallEnd,
@@ -20,6 +21,7 @@ from srbench_accounting.columns import (
     ints,
 )
 from srbench_accounting.compare import Comparison, RunFigures, compare
+from srbench_accounting.comparing import compare_all
 from srbench_accounting.paired import mcnemar_exact
 from srbench_accounting.report import RunFacts, make_report
 from srbench_accounting.savings import (
@@ -275,3 +277,38 @@ def test_targets_that_plan_different_cases_cannot_be_compared() -> None:
     plan = replace(ragged.plan, cell_case=ragged.plan.cell_case[keep], cell_target=ragged.plan.cell_target[keep])
     with pytest.raises(InvalidInput, match="same cases"):
         compare(replace(ragged, plan=plan), OTHER)
+
+
+def test_the_band_has_every_single_model_and_pays_for_all_of_them() -> None:
+    cases = [f"hle/{i}" for i in range(60)]
+    base = run({"a": [1] * 40 + [0] * 20, "b": [1] * 20 + [0] * 40}, cases=cases)
+    made = compare_all(base, [router([1] * 50 + [0] * 10, cases=cases)]).compared[0]
+    assert [one.target_id for one in made.band.singles] == ["a", "b"]
+    assert [one.quality_delta for one in made.band.singles] == [pytest.approx(10 / 60), pytest.approx(30 / 60)]
+    assert made.band.alpha == 0.05 / 2
+    (low, high), wide = made.figures.quality_delta_adaptive_ci95, made.band.against("a")[0].interval
+    assert wide[0] < low <= 10 / 60 <= high < wide[1]
+    twice = compare_all(base, [router(ALL * 15, cases=cases, run_id=name) for name in ("x", "y")])
+    assert {one.band.alpha for one in twice.compared} == {0.05 / 4}
+
+
+def test_a_verdict_of_worse_after_picking_the_luckiest_of_equal_singles_is_rare() -> None:
+    """Twenty single models and a router of one and the same skill: picking the best observed one favours it."""
+    source, cases = np.random.default_rng(11), [f"hle/{i}" for i in range(150)]
+    words = []
+    for _ in range(60):
+        right = (source.random((21, 150)) < 0.5).astype(int)
+        base = run({f"m{n:02}": row for n, row in enumerate(right[:20].tolist())}, cases=cases)
+        words.append(compare_all(base, [router(right[20].tolist(), cases=cases)]).compared[0].verdict.word)
+    assert words.count("not established") >= 57
+
+
+def test_claims_of_both_plans_are_judged() -> None:
+    base, other = run({"a": ALL}), router(ALL)
+    mine = replace(other, claims=(Claim(margin=0.3, target_id="r", run_id="cand"),))
+    both = replace(base, claims=(Claim(margin=0.2, run_id="base"),))
+    (one,) = compare_all(base, [mine]).compared[0].verdict.claims
+    assert (one.margin, one.plan_run_id) == (0.3, "cand")
+    (one,) = compare_all(both, [mine]).compared[0].verdict.claims
+    assert (one.margin, one.plan_run_id) == (0.2, "base")
+    assert compare_all(base, [other]).compared[0].verdict.claims == ()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from srbench_accounting.compare import RunFigures, compare
 
+from tests.goldens import GOLDENS, read_golden, same
+
 Figures = Callable[[dict[str, Any], str], RunFigures]
-OWN = sorted((Path(__file__).parent / "goldens").glob("*.json"))
-
-
-def goldens(shared: Path | None) -> list[dict[str, Any]]:
-    paths = [*OWN, *(sorted((shared / "goldens").glob("*.json")) if shared else [])]
-    assert len(OWN) >= 2
-    return [json.loads(path.read_text()) for path in paths]
 
 
 def flat(value: Any) -> dict[str, Any]:
@@ -46,27 +38,8 @@ def flat(value: Any) -> dict[str, Any]:
     return row
 
 
-def same(ours: Any, theirs: Any, where: str) -> None:
-    if isinstance(theirs, dict):
-        for name, item in theirs.items():
-            if name.endswith("_reason_given"):
-                # The goldens leave sentences out and say only whether there was one.
-                given = ours[name.removesuffix("_given")]
-                assert item is (given is not None), f"{where}.{name}: {given!r}"
-            elif name in ours or item is not None:
-                same(ours[name], item, f"{where}.{name}")
-    elif isinstance(theirs, list):
-        assert len(ours) == len(theirs), where
-        for index, item in enumerate(theirs):
-            same(ours[index], item, f"{where}[{index}]")
-    elif isinstance(theirs, float) and ours is not None:
-        assert math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9), f"{where}: {ours} is not {theirs}"
-    else:
-        assert ours == theirs, f"{where}: {ours} is not {theirs}"
-
-
-def test_every_figure_of_a_report_is_that_of_the_released_service(figures: Figures, shared: Path | None) -> None:
-    for golden in goldens(shared):
+def test_every_figure_of_a_report_is_that_of_the_released_service(figures: Figures) -> None:
+    for golden in map(read_golden, GOLDENS):
         for side in ("baseline", "candidate"):
             report, expected = figures(golden, side).report, golden[side]["report"]
             where = f"{golden['scenario']}.{side}"
@@ -78,8 +51,8 @@ def test_every_figure_of_a_report_is_that_of_the_released_service(figures: Figur
             same(asdict(report.failure) if report.failure else None, expected["failure"], f"{where}.failure")
 
 
-def test_every_figure_of_a_comparison_is_that_of_the_released_service(figures: Figures, shared: Path | None) -> None:
-    for golden in goldens(shared):
+def test_every_figure_of_a_comparison_is_that_of_the_released_service(figures: Figures) -> None:
+    for golden in map(read_golden, GOLDENS):
         made, expected = compare(figures(golden, "baseline"), figures(golden, "candidate")), golden["compare"]
         ours = flat(made)
         for side in ("baseline_targets", "candidate_targets"):

@@ -78,7 +78,7 @@ def calls(*rows: dict[str, Any]) -> CallColumns:
         decision=Labels.of(None for _ in rows),
         finish_reason=Labels.of("stop" for _ in rows),
         latency_s=floats(row.get("latency_s", 2.0) for row in rows),
-        ttft_s=floats(0.5 for _ in rows),
+        ttft_s=floats(row.get("ttft_s", 0.5) for row in rows),
         first_token_lag_s=floats(None for _ in rows),
     )
 
@@ -89,7 +89,7 @@ def attempt(number: int, outcome_rows: OutcomeColumns, call_rows: CallColumns, t
 
 
 DONE, FAILED, INTERRUPTED = CellEnd.DONE, CellEnd.FAILED, CellEnd.INTERRUPTED
-LOST = {"end": CallEnd.FAILED, "cost": -1, "input": -1, "output": -1, "model": None, "latency_s": 90.0}
+LOST = {"end": CallEnd.FAILED, "cost": -1, "input": -1, "output": -1, "model": None, "latency_s": 90.0, "ttft_s": 80.0}
 
 
 def recovered() -> Merged:
@@ -120,7 +120,8 @@ def test_the_first_attempt_with_an_answer_counts_and_so_does_the_spend_of_all() 
     assert (row.complete, row.completed, row.correct, row.failed) == (True, 3, 2, 0)
     assert (row.request_count, row.known_cost_picodollars, row.cost_picodollars) == (5, 30, None)
     assert row.spend_upper_picodollars == 30 + 2 * 50
-    assert row.latency_p50_s == 2.0, "the times are those of the attempts that count"
+    times = (row.latency_p50_s, row.ttft_p50_s, row.ttft_p95_s, row.request_time_sum_s)
+    assert times == (2.0, 0.5, 0.5, 6.0), "the times are those of the attempts that count"
     assert row.continuity.multi_request_tasks == 0, "attempts of a cell are no conversation"
     assert row.selected_models == {"m": 1, "x": 1, "y": 1}
 

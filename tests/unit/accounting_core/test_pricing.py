@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from srbench_accounting.columns import exact_sum
 from srbench_accounting.pricing import NO_PRICE, Cost, Price, PriceList, cache_neutral_cost, cost_of, total_cost
-from srbench_accounting.reservation import reserve_picodollars
+from srbench_accounting.reservation import DearestRates, dearest_rates, reserve_at
 from srbench_accounting.usage import Usage, read_usage
+
+from tests.goldens import shared_cases
 
 SONNET = Price(input=3_000_000, cached_input=300_000, cache_write=3_750_000, output=15_000_000)
 FLAT = Price(input=2, cached_input=2, cache_write=2, output=5)
@@ -159,40 +159,41 @@ def test_cost_is_additive_so_the_order_of_calls_never_matters(a: Usage, b: Usage
 
 
 def test_a_single_model_reserves_its_dearest_prompt_and_all_its_output() -> None:
-    prices = {"m": SONNET}
+    rates = dearest_rates({"m": SONNET})
+    assert rates == DearestRates(prompt=3_750_000, output=15_000_000)
     expected = (1000 + 2 * 64 + 256) * 3_750_000 + 4096 * 15_000_000
-    assert reserve_picodollars(body_bytes=1000, messages=2, max_output_tokens=4096, prices=prices) == expected
+    assert reserve_at(rates, body_bytes=1000, messages=2, max_output_tokens=4096) == expected
 
 
 def test_a_router_reserves_for_calls_that_read_what_others_wrote() -> None:
     price = Price(input=1_250_000, cached_input=125_000, cache_write=1_250_000, output=4_000_000)
-    prices = {"m": price, "n": FLAT}
-    made = reserve_picodollars(body_bytes=900, messages=1, max_output_tokens=4096, prices=prices, inference_calls=3)
+    rates = dearest_rates({"m": price, "n": FLAT})
+    assert rates is not None
+    made = reserve_at(rates, body_bytes=900, messages=1, max_output_tokens=4096, inference_calls=3)
     prompt = 900 + 64 + 256 + 2 * 4096
     assert made == 3 * (prompt * 1_250_000 + 4096 * 4_000_000)
     assert made < 5 * 10**12 / 50
 
 
 def test_nothing_is_reserved_where_a_price_is_missing() -> None:
-    assert reserve_picodollars(body_bytes=1, messages=1, max_output_tokens=1, prices={}) is None
+    assert dearest_rates({}) is None
     half = Price(input=1, cached_input=1, cache_write=None, output=1)
-    assert reserve_picodollars(body_bytes=1, messages=1, max_output_tokens=1, prices={"m": FLAT, "h": half}) is None
+    assert dearest_rates({"m": FLAT, "h": half}) is None
 
 
 @given(prices_, st.integers(1, 10**5), st.integers(1, 20), st.integers(1, 10**4), st.integers(1, 5), st.data())
 def test_no_request_that_keeps_its_bounds_costs_more_than_was_reserved(
     price: Price, body: int, messages: int, output: int, calls: int, data: st.DataObject
 ) -> None:
-    reserved = reserve_picodollars(
-        body_bytes=body, messages=messages, max_output_tokens=output, prices={"m": price}, inference_calls=calls
-    )
+    rates = dearest_rates({"m": price})
+    assert rates is not None
+    reserved = reserve_at(rates, body_bytes=body, messages=messages, max_output_tokens=output, inference_calls=calls)
     spent = 0
     for call in range(calls):
         prompt = body + call * output
         cached = data.draw(st.integers(0, prompt))
         write = data.draw(st.integers(0, prompt - cached))
         spent += cost_of(usage(prompt - cached - write, cached, write, output), price).exact or 0
-    assert reserved is not None
     assert spent <= reserved
 
 
@@ -200,17 +201,16 @@ def picodollars(text: str | None) -> int | None:
     return None if text is None else int(Decimal(text) * 10**6)
 
 
-def shared_items(shared: Path | None) -> list[Any]:
-    cases = [json.loads(path.read_text()) for path in sorted((shared / "cases").glob("*.json"))] if shared else []
+def shared_items(cases: list[dict[str, Any]]) -> list[Any]:
     found = []
-    for case in (case for case in cases if case["kind"] == "cost"):
+    for case in cases:
         expected = {item["label"]: item for item in case["expected"]["items"]}
         found += [(case["id"], item, expected[item["label"]]) for item in case["input"]["items"]]
     return found
 
 
-def test_every_shared_cost_case_gives_its_expected_cost(shared: Path | None) -> None:
-    for name, item, expected in shared_items(shared):
+def test_every_shared_cost_case_gives_its_expected_cost() -> None:
+    for name, item, expected in shared_items(shared_cases("cost")):
         extra = item.get("extra", {})
         rates = {rate: picodollars(text) for rate, text in item["prices"].items()}
         above = extra.get("tier")

@@ -9,8 +9,10 @@ import srbench_accounting
 
 PACKAGE = Path(srbench_accounting.__file__).parent
 CORE = (
+    "band",
     "bootstrap",
     "cell_costs",
+    "claims",
     "columns",
     "comparable",
     "compare",
@@ -35,7 +37,6 @@ CORE = (
     "saving_interval",
     "savings",
     "settlement",
-    "trials",
     "usage",
     "usage_fields",
     "verdicts",
@@ -54,7 +55,9 @@ ALLOWED = {
     "numpy",
     "numpy.typing",
     "random",
+    "srbench_kit.adaptive",
     "srbench_kit.errors",
+    "srbench_kit.saying",
     "typing",
 }
 

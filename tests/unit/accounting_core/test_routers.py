@@ -164,3 +164,23 @@ def test_always_one_model_is_that_models_own_quality_and_cost() -> None:
     found: Any = [(one.name, one.quality, one.cost) for one in made.always]
     assert found == [("m0", 0.25, 20), ("m1", 1.0, 40)]
     assert (made.router.quality, made.router.cost) == (1.0, 40)
+
+
+def test_an_answer_of_unknown_cost_is_not_taken_for_dear() -> None:
+    nan = float("nan")
+    assert oracle(pool_of([[1], [1]], [[5.0], [nan]])).cost is None
+    assert oracle(pool_of([[1], [1]], [[0.0], [nan]])).cost == 0
+    assert oracle(pool_of([[1], [0]], [[5.0], [nan]])).cost == 5
+    assert oracle(pool_of([[0], [0]], [[5.0], [nan]])).cost is None
+
+
+def test_spends_beyond_what_a_float_holds_are_exact_to_the_picodollar() -> None:
+    big = 9_007_199_254_740_991
+    made = null_routers(pool_of([[1, 1, 1]], [[float(big), float(big), 1.0]]), routed_of([1, 1, 1], [0, 0, 0]))
+    assert made.always[0].cost == made.oracle.cost == 2 * big + 1
+
+
+def test_choices_of_cases_that_weigh_nothing_show_nothing() -> None:
+    pool = pool_of([[1, 0], [0, 1]], weight=[0.0, 1.0])
+    assert split_test(pool, np.array([0, -1])) is None
+    assert split_test(pool, np.array([0, 1])) is not None

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from srbench_accounting.band import Band, SingleDifference
 from srbench_accounting.bootstrap import RELEASED_SEED, Strata, released_draws, released_interval
 from srbench_accounting.cell_costs import CaseCosts
+from srbench_accounting.claims import Claim, claim_about
 from srbench_accounting.compare import Comparison
 from srbench_accounting.saving_interval import saving_intervals
-from srbench_accounting.verdicts import verdict
+from srbench_accounting.verdicts import Sizes, Verdict, verdict
+from srbench_kit.adaptive import Counts
 
 
 def costs(low: list[float], high: list[float] | None = None, **more: Any) -> CaseCosts:
@@ -107,6 +110,7 @@ COMPARISON = Comparison(
     quality_delta=0.1,
     micro_quality_delta=0.1,
     quality_delta_ci95=(0.02, 0.18),
+    quality_delta_adaptive_ci95=(0.03, 0.17),
     quality_delta_bootstrap_ci95=(0.05, 0.15),
     wins=15,
     losses=5,
@@ -131,6 +135,23 @@ COMPARISON = Comparison(
 )
 
 
+SIZES = Sizes(sizes=[100], weights=[1.0])
+
+
+def judged(delta: float, radius: float, margin: float | None = None, claim: Claim | None = None) -> Verdict:
+    """The verdict where the band has `delta` ± `radius` against the strongest single model, and more against another."""
+    counts = Counts(np.array([[30.0], [15.0]]), np.array([[0.0], [5.0]]), np.array([[70.0], [80.0]]))
+    band = Band(
+        singles=(
+            SingleDifference(target_id="b", quality_delta=delta + 0.2, interval=(delta, delta + 0.4)),
+            SingleDifference(target_id="a", quality_delta=delta, interval=(delta - radius, delta + radius)),
+        ),
+        alpha=0.025,
+        counts=counts,
+    )
+    return verdict(replace(COMPARISON, quality_delta=delta), band, SIZES, margin, claim)
+
+
 @pytest.mark.parametrize(
     ("delta", "radius", "word"),
     [
@@ -143,30 +164,79 @@ COMPARISON = Comparison(
     ],
 )
 def test_an_interval_that_spans_zero_is_never_a_gain_nor_a_loss(delta: float, radius: float, word: str) -> None:
-    made = verdict(replace(COMPARISON, quality_delta=delta), radius, None)
+    made = judged(delta, radius)
     assert made.word == word
     assert word in made.sentence
     assert made.non_inferiority is None
+    assert made.claims == ()
 
 
 def test_a_hint_is_called_a_hint() -> None:
-    assert "a hint, no proof" in verdict(COMPARISON, 0.2, None).sentence
-    assert "hint" not in verdict(replace(COMPARISON, mcnemar_p_holm=0.2), 0.2, None).sentence
-    spans = replace(COMPARISON, quality_delta_bootstrap_ci95=(-0.01, 0.2))
-    assert "hint" not in verdict(spans, 0.2, None).sentence
+    assert "a hint, no proof" in judged(0.1, 0.2).sentence
+    band = Band(
+        singles=(SingleDifference(target_id="a", quality_delta=0.1, interval=(-0.1, 0.3)),),
+        alpha=0.05,
+        counts=Counts(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1))),
+    )
+    for silent in (
+        replace(COMPARISON, mcnemar_p_holm=0.2),
+        replace(COMPARISON, quality_delta_bootstrap_ci95=(-0.01, 0.2)),
+        # By weighted benchmarks up, by cases down: the two do not point the same way.
+        replace(COMPARISON, wins=5, losses=15),
+        replace(COMPARISON, quality_delta_bootstrap_ci95=(-0.15, -0.05)),
+    ):
+        assert "hint" not in verdict(silent, band, SIZES, None, None).sentence
 
 
-@pytest.mark.parametrize(
-    ("delta", "radius", "margin", "word"),
-    [
-        (0.0, 0.02, 0.02, "supported"),
-        (-0.01, 0.02, 0.02, "not shown"),
-        (-0.1, 0.02, 0.02, "contradicted"),
-        (0.1, 0.01, 0.02, "supported"),
-    ],
-)
-def test_a_margin_is_supported_not_shown_or_contradicted(delta: float, radius: float, margin: float, word: str) -> None:
-    made = verdict(replace(COMPARISON, quality_delta=delta), radius, margin).non_inferiority
+MARGINS = [
+    (0.0, 0.02, 0.02, "supported"),
+    (-0.01, 0.02, 0.02, "not shown"),
+    (-0.1, 0.02, 0.02, "contradicted"),
+    (0.1, 0.01, 0.02, "supported"),
+]
+
+
+@pytest.mark.parametrize(("delta", "radius", "margin", "word"), MARGINS)
+def test_a_claimed_margin_is_supported_not_shown_or_contradicted(
+    delta: float, radius: float, margin: float, word: str
+) -> None:
+    (made,) = judged(delta, radius, claim=Claim(margin=margin, run_id="run-1")).claims
+    assert (made.verdict, made.margin, made.exploratory, made.plan_run_id) == (word, margin, False, "run-1")
+    assert made.sentence.startswith("Claimed by the plan of run run-1. ")
+    assert word in made.sentence.lower()
+    assert (made.more_cases is not None) is (word == "not shown")
+
+
+@pytest.mark.parametrize(("delta", "radius", "margin", "word"), MARGINS)
+def test_a_margin_given_after_the_fact_is_called_exploratory(delta: float, radius: float, margin: float, word: str) -> None:
+    made = judged(delta, radius, margin).non_inferiority
     assert made is not None
-    assert (made.verdict, made.margin) == (word, margin)
-    assert made.sentence.lower().startswith(word)
+    assert (made.verdict, made.exploratory, made.plan_run_id) == (word, True, None)
+    assert made.sentence.startswith("Exploratory. ")
+
+
+def test_what_is_not_shown_says_how_many_more_cases_would_decide_it() -> None:
+    (made,) = judged(0.1, 0.3, claim=Claim(margin=0.02)).claims
+    assert made.more_cases is not None
+    assert 0 < made.more_cases < 1000
+    assert "more cases would decide it for the claim" in made.sentence
+
+
+def test_of_two_plans_claims_the_stricter_counts_and_those_about_others_do_not() -> None:
+    early, late = Claim(margin=0.02, run_id="base"), Claim(margin=0.05, target_id="r", run_id="cand")
+    assert claim_about("r", (early, late)) == claim_about("r", (late, early)) == early
+    assert claim_about("r", (Claim(margin=0.01, target_id="other"), late)) == late
+    assert claim_about("x", (late,)) is None
+
+
+def test_the_difference_to_the_best_single_is_held_by_the_smallest_ends() -> None:
+    def one(name: str, low: float, high: float) -> SingleDifference:
+        return SingleDifference(target_id=name, quality_delta=(low + high) / 2, interval=(low, high))
+
+    none = np.zeros((3, 1))
+    band = Band(
+        singles=(one("a", -0.1, 0.3), one("b", 0.0, 0.1), one("c", 0.2, 0.5)),
+        alpha=0.05 / 3,
+        counts=Counts(none, none, none),
+    )
+    assert band.best_single == (-0.1, 0.1)

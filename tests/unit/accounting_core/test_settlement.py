@@ -41,7 +41,7 @@ def test_a_single_model_is_priced_at_the_name_in_its_answer() -> None:
 
 def test_a_single_model_whose_answer_names_none_is_priced_at_its_own() -> None:
     made = settle(Returned(usage_json=USAGE), SINGLE)
-    assert (made.cost.exact, made.cache_neutral_picodollars, made.priced_model) == (COST, 10 * 100 + 3 * 400, "alpha")
+    assert (made.cost.exact, made.cache_neutral_picodollars) == (COST, 10 * 100 + 3 * 400)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,17 @@ def test_an_answer_without_usage_costs_an_unknown_amount() -> None:
     made = settle(Returned(response_model="alpha"), SINGLE)
     assert (made.cost.lower, made.cost.upper, made.usage, made.flags) == (0, None, Usage(), ("no_usage",))
     assert made.cache_read_reported is None
+
+
+def test_what_is_charged_beside_tokens_leaves_a_lower_bound() -> None:
+    searched = json.loads(USAGE) | {"num_search_queries": 2}
+    made = settle(Returned(usage_json=json.dumps(searched).encode()), SINGLE)
+    assert (made.cost.lower, made.cost.upper, made.cache_neutral_picodollars) == (COST, None, None)
+    assert (made.usage.output_tokens, made.flags) == (3, ("charged_beside_tokens",))
+    told = child("alpha")
+    told["usage"]["server_tool_use"] = {"web_search_requests": 1}
+    routed = settle(Returned(router_receipt_json=receipt(child("beta"), told)), ROUTER)
+    assert (routed.cost.lower, routed.cost.upper) == (COST + 6 * 4 + 4 * 4 + 3 * 16, None)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +134,7 @@ def test_more_calls_than_allowed_are_flagged_and_still_priced() -> None:
 
 def test_without_a_receipt_one_call_to_a_named_model_prices_the_stream() -> None:
     made = settle(Returned(usage_json=USAGE, selected_model="beta", inference_call_count=1, response_model="alpha"), ROUTER)
-    assert (made.cost.exact, made.inference_call_count, made.priced_model) == (88, 1, "beta")
+    assert (made.cost.exact, made.inference_call_count) == (88, 1)
 
 
 @pytest.mark.parametrize(

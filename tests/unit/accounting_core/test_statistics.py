@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from srbench_accounting.bootstrap import RELEASED_SEED, Strata, _python_stream, multinomial_interval, released_interval
-from srbench_accounting.columns import exact_sum, floats, ints, known_sum, sum_if_known
+from srbench_accounting.bootstrap import RELEASED_SEED, Strata, _python_stream, ends, released_interval
+from srbench_accounting.columns import distinct, exact_sum, floats, ints, known_sum, sum_if_known
 from srbench_accounting.intervals import clipped, hoeffding_radius, wilson
 from srbench_accounting.paired import holm, mcnemar_exact, mcnemar_mid_p
 from srbench_accounting.percentiles import percentiles
-from srbench_accounting.trials import pass_hat, success_count
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
+
+from tests.goldens import shared_cases
 
 
 def test_wilson_gives_the_published_values() -> None:
@@ -119,7 +118,21 @@ def test_the_multinomial_bootstrap_has_the_exact_quantiles() -> None:
     assert made == pytest.approx(tuple(exact))
 
 
-def test_both_bootstraps_agree_up_to_chance() -> None:
+def multinomial_interval(strata: Strata, seed: int, resamples: int = 100_000) -> list[tuple[float, float]]:
+    """The same interval by another way: counts of wins, losses and ties are drawn, which is multinomial, not cases."""
+    generator = np.random.default_rng(seed)
+    intervals = []
+    for row in strata.differences:
+        means = np.zeros(resamples)
+        for part, weight in zip(np.split(row, np.cumsum(strata.sizes)[:-1]), strata.weights, strict=True):
+            shares = [(part > 0).mean(), (part < 0).mean(), (part == 0).mean()]
+            counts = generator.multinomial(len(part), shares, size=resamples)
+            means += weight * (counts[:, 0] - counts[:, 1]) / len(part)
+        intervals.append(ends(means))
+    return intervals
+
+
+def test_the_released_bootstrap_agrees_with_a_multinomial_one_up_to_chance() -> None:
     source = np.random.default_rng(8)
     sizes, weights = [400, 60, 90], [0.5, 0.2, 0.3]
     strata = Strata(source.integers(-1, 2, (3, 550)), sizes, weights)
@@ -130,7 +143,6 @@ def test_both_bootstraps_agree_up_to_chance() -> None:
 def test_a_bootstrap_without_differences_is_zero_wide() -> None:
     strata = Strata(np.zeros((2, 6), dtype=np.int64), [4, 2], [0.5, 0.5])
     assert released_interval(strata) == [(0.0, 0.0), (0.0, 0.0)]
-    assert multinomial_interval(strata, seed=1, resamples=50) == [(0.0, 0.0), (0.0, 0.0)]
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -144,7 +156,7 @@ def test_mcnemar_is_the_exact_binomial_test(only_first: int, only_second: int) -
     assert mcnemar_mid_p(only_first, only_second) <= made
 
 
-def test_mcnemar_by_enumeration() -> None:
+def test_mcnemars_tests_are_what_enumeration_gives() -> None:
     for only_first, only_second in itertools.product(range(7), repeat=2):
         trials = only_first + only_second
         seen = abs(only_first - only_second)
@@ -180,20 +192,9 @@ def test_answers_are_paired_by_id_whatever_their_order() -> None:
     assert mcnemar_exact(only_first, only_second) == 0.125
 
 
-def test_half_a_reward_is_no_success_and_undefined_stays_unknown() -> None:
-    assert success_count([0.5, 0.5]) == 0
-    assert success_count([1, 1, 1, 0]) == 3
-    assert success_count([1 - 1e-7, 1 + 1e-7, 1.01]) == 2
-    assert [pass_hat(3, 4, k) for k in (1, 2, 4)] == [0.75, 0.5, 0.0]
-    assert pass_hat(2, 2, 3) is None
-    assert pass_hat(2, 2, 0) is None
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=7), st.integers(1, 7))
-def test_pass_hat_is_the_share_of_draws_that_all_succeed(trials: list[bool], k: int) -> None:
-    draws = list(itertools.combinations(trials, k))
-    expected = sum(all(draw) for draw in draws) / len(draws) if draws else None
-    assert pass_hat(sum(trials), len(trials), k) == (pytest.approx(expected) if draws else None)
+@given(st.lists(st.integers(-(2**63) + 1, 2**63 - 1)))
+def test_distinct_values_are_those_of_a_set_in_order(values: list[int]) -> None:
+    assert distinct(ints([*values, *values[:3]])).tolist() == sorted(set(values))
 
 
 def test_sums_of_money_are_exact_beyond_64_bits() -> None:
@@ -204,9 +205,8 @@ def test_sums_of_money_are_exact_beyond_64_bits() -> None:
     assert known_sum(ints([3, None, 4])) == 7
 
 
-def test_every_shared_statistics_case_gives_its_expected_value(shared: Path | None) -> None:
-    cases = [json.loads(path.read_text()) for path in sorted((shared / "cases").glob("*.json"))] if shared else []
-    for case in (case for case in cases if case["kind"] == "stats"):
+def test_every_shared_statistics_case_gives_its_expected_value() -> None:
+    for case in shared_cases("stats"):
         given_, expected = case["input"], case["expected"]
         if "A" in given_:
             first = dict(zip(given_["ids"], given_["A"], strict=True))
@@ -215,8 +215,3 @@ def test_every_shared_statistics_case_gives_its_expected_value(shared: Path | No
             assert (b, c) == (expected["b"], expected["c"])
             assert (b - c) / len(first) == expected["difference"]
             assert mcnemar_exact(b, c) == expected["mcnemar_exact_two_sided_p"]
-        for item, wanted in zip(given_.get("items", []), expected.get("items", []), strict=True):
-            successes = success_count(item["rewards"])
-            assert successes == wanted["successes"]
-            hats = {str(k): pass_hat(successes, len(item["rewards"]), k) for k in item["k"]}
-            assert hats == wanted["pass_hat"], item["label"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from functools import reduce
 from typing import Any
 
 import pytest
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.usage import Usage, read_usage
-from srbench_kit.usage_merge import merge_usage
+from srbench_kit.chatparts import merge_usage
+
+from tests.goldens import shared_cases
 
 Buckets = tuple[int | None, int | None, int | None, int | None]
 UNKNOWN: Buckets = (None, None, None, None)
@@ -218,6 +219,26 @@ DETECTED: list[tuple[str, Any, Buckets, set[str]]] = [
     ("a usage that is no object", [1], UNKNOWN, {"malformed_usage"}),
     ("nothing but zeros", openai(0, 0), (None, None, None, 0), {"impossible_zero_prompt"}),
     ("nothing but nulls", {"prompt_tokens": None, "completion_tokens": None}, UNKNOWN, set()),
+    ("names of another interface", {"promptTokenCount": 9, "totalTokenCount": 11}, UNKNOWN, {"unknown_usage_names"}),
+    ("a search beside the tokens", openai(9, 2, 0, num_search_queries=1), (9, 0, 0, 2), {"charged_beside_tokens"}),
+    (
+        "a search by the server's own tool",
+        anthropic(9, 0, 0, 2, server_tool_use={"web_search_requests": 3}),
+        (9, 0, 0, 2),
+        {"charged_beside_tokens"},
+    ),
+    (
+        "sound has prices of its own",
+        openai(9, 2, 0, completion_tokens_details={"audio_tokens": 1}),
+        (9, 0, 0, 2),
+        {"charged_beside_tokens"},
+    ),
+    (
+        "no search and no sound",
+        openai(9, 2, 0, num_sources_used=0, server_tool_use=None, completion_tokens_details={"audio_tokens": 0}),
+        (9, 0, 0, 2),
+        set(),
+    ),
 ]
 
 
@@ -325,11 +346,23 @@ def test_writes_for_an_hour_are_told_apart() -> None:
     assert read_usage(anthropic(5, 0, 1500, 9)).usage.cache_write_1h_tokens is None
 
 
-def test_every_shared_usage_case_gives_its_expected_buckets(shared: Path | None) -> None:
-    cases = [json.loads(path.read_text()) for path in sorted((shared / "cases").glob("*.json"))] if shared else []
-    for case in (case for case in cases if case["kind"] == "usage"):
+def test_litellm_tells_them_apart_inside_the_details_of_the_prompt() -> None:
+    lifetimes = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 4803}
+    details = {"cached_tokens": 0, "cache_creation_tokens": 4803, "cache_creation_token_details": lifetimes}
+    raw = openai(4818, 47, prompt_tokens_details=details, cache_creation_input_tokens=4803, cache_read_input_tokens=0)
+    usage = read_usage(raw).usage
+    assert (*buckets(usage), usage.cache_write_1h_tokens) == (15, 0, 4803, 47, 4803)
+    lifetimes["ephemeral_5m_input_tokens"] = 1
+    assert read_usage(raw).flags == ("contradictory_written",)
+    raw["prompt_tokens_details"] = {"cached_tokens": 0, "cache_creation_token_details": {"ephemeral_1h_input_tokens": "x"}}
+    assert read_usage(raw).usage.input_tokens is None
+
+
+def test_every_shared_usage_case_gives_its_expected_buckets() -> None:
+    for case in shared_cases("usage"):
         final = case["input"]["stream_end"] == "done"
-        reading = read_usage(merge_usage(case["input"]["usage_events"]), final=final)
+        objects = [event for event in case["input"]["usage_events"] if isinstance(event, dict)]
+        reading = read_usage(reduce(merge_usage, objects) if objects else None, final=final)
         got = dict(zip(("input", "cached_input", "cache_write", "output"), buckets(reading.usage), strict=True))
         accepted = [case["expected"]["buckets"], *case["expected"].get("also_accept", [])]
         assert got in accepted, case["id"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple
+from functools import reduce
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from srbench_accounting.dialects import Dialect
 from srbench_accounting.usage import Usage, read_usage
-from srbench_kit.usage_merge import merge_usage
+from srbench_kit.chatparts import merge_usage
 
 
 def buckets(usage: Usage) -> tuple[int | None, int | None, int | None, int | None]:
@@ -110,25 +111,21 @@ def test_silence_never_becomes_a_zero_without_a_declaration(raw: dict[str, Any],
         assert any(isinstance(raw.get(name), int) for name in NAMES if "cache" in name)
 
 
-@given(st.lists(st.one_of(st.none(), objects(counts)), max_size=5))
+@given(st.lists(objects(counts), min_size=1, max_size=5))
 def test_merging_takes_the_last_value_that_is_not_null_and_sums_nothing(events: list[Any]) -> None:
-    merged = merge_usage(events)
-    assert (merged is None) == all(event is None for event in events)
+    merged = reduce(merge_usage, events)
     for name in NAMES:
-        values = [event[name] for event in events if event and event.get(name) is not None]
-        assert (merged or {}).get(name) == (values[-1] if values else None)
+        values = [event[name] for event in events if event.get(name) is not None]
+        assert merged.get(name) == (values[-1] if values else None)
     for name, parts in DETAILS.items():
         for part in parts:
-            values = [
-                event[name][part] for event in events if event and event.get(name) and event[name].get(part) is not None
-            ]
-            assert ((merged or {}).get(name) or {}).get(part) == (values[-1] if values else None)
+            values = [event[name][part] for event in events if event.get(name) and event[name].get(part) is not None]
+            assert (merged.get(name) or {}).get(part) == (values[-1] if values else None)
 
 
 def test_merging_survives_what_is_no_usage() -> None:
     deep: Any = {}
     for _ in range(5000):
         deep = {"a": deep}
-    assert merge_usage([deep, deep]) == deep
-    assert merge_usage(["text", 3, [1], True]) is None
-    assert merge_usage([{"a": {"b": 1}}, {"a": 3}, {"a": {"c": 2}}]) == {"a": {"c": 2}}
+    assert merge_usage(merge_usage({"b": 1}, deep), deep)["b"] == 1
+    assert reduce(merge_usage, [{"a": {"b": 1}}, {"a": 3}, {"a": {"c": 2}}]) == {"a": {"c": 2}}

@@ -234,7 +234,7 @@ def test_a_dataset_of_the_released_implementation_is_read_where_it_lies_now(tmp_
     store = DatasetStore(tmp_path)
     found = store.get(name)
     assert (found.counts, found.path) == ({"mmlu-pro": 2}, str(tmp_path / "datasets" / name / "cases.jsonl"))
-    assert store.read_raw_cases(found.sha256) == [case(1), case(2)]
+    assert store.cases(found) == [case(1), case(2)]
     assert released_identity(found) == name != identity(found)
 
 

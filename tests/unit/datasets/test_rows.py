@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from srbench_kit.errors import InvalidInput, NotFound
+from srbench_kit.values import Json
 from srbench_planner import files
 from srbench_planner.benchmark import BenchmarkSpec, Row
-from srbench_planner.benchmarks import arc_agi_2, gpqa_diamond, mmlu_pro
+from srbench_planner.benchmarks import arc_agi_2, gpqa_diamond, hle, mmlu_pro
 from srbench_planner.freezing import cases_of
 from srbench_planner.readers import read_rows, read_task_files
 from srbench_testbed.synthetic import gpqa_columns
@@ -202,6 +203,29 @@ def test_a_file_that_cannot_be_read_is_refused_as_a_whole(tmp_path: Path, name: 
     with pytest.raises(InvalidInput) as caught:
         rows(write(tmp_path / name, content))
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("name", ["test.parquet", "test.csv", "test.jsonl", "test.json"])
+def test_what_a_transfer_left_in_place_of_a_file_is_said(tmp_path: Path, name: str) -> None:
+    pointer = write(tmp_path / name, "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n")
+    with pytest.raises(InvalidInput, match="is a pointer of Git LFS") as caught:
+        rows(pointer)
+    assert caught.value.reason == "BAD_SOURCE"
+    page = write(tmp_path / name, "\n<!DOCTYPE html>\n<html>Too Many Requests</html>")
+    with pytest.raises(InvalidInput, match="is a web page"):
+        rows(page)
+
+
+def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="has the column 'answer' twice"):
+        rows(write(tmp_path / "q.csv", "problem,answer,answer\nq,a,b\n"))
+
+
+def test_an_empty_record_of_a_picture_is_no_picture() -> None:
+    empty: Json = {"bytes": None, "path": None}
+    images: list[Json] = [None, "", empty, {"bytes": "iVBO", "path": None}, "data:image/png;base64,iVBO"]
+    kept = [hle.is_text(Row(position=0, where="row 1", values={"image": image})) for image in images]
+    assert kept == [True, True, True, False, False]
 
 
 def test_a_short_csv_row_is_named(tmp_path: Path) -> None:

@@ -130,7 +130,6 @@ def test_a_source_that_can_never_be_read_is_refused_before_a_job_is_made(
         ({"benchmarks": []}, "NO_BENCHMARK"),
         ({"benchmarks": ["mmlu-pro", "mmlu-pro"]}, "DUPLICATE_BENCHMARK"),
         ({"benchmarks": ["nope"]}, "NO_SUCH_BENCHMARK"),
-        ({"benchmarks": ["tau3"]}, "NOT_AVAILABLE"),
         ({"benchmarks": ["mmlu-pro"], "profile": "full"}, "BAD_PROFILE"),
         ({"benchmarks": ["mmlu-pro"], "seed": -1}, "BAD_SEED"),
         ({"benchmarks": ["mmlu-pro"], "seed": 2**53}, "BAD_SEED"),

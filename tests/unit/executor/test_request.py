@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from srbench.v1 import plan_pb2, target_pb2
 from srbench_executor import request
-from srbench_executor.admission import LONGEST_WAIT_S, retry_after_s, wait_s
+from srbench_executor.admission import LONGEST_WAIT_S, asked_wait_s, retry_after_s, spread_s, wait_s
 from srbench_executor.exchange import Origin
 from srbench_executor.pool import render
 from srbench_kit.errors import InvalidInput
@@ -119,8 +119,36 @@ def test_retry_after_is_seconds_or_a_date_and_never_negative(value: str, seconds
     assert retry_after_s(value, NOW) == seconds
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"x-ms-retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "-5"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2099 07:28:30 GMT", "date": "Wed, 21 Oct 2099 07:28:00 GMT"}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2099 07:28:30 GMT", "date": "Wed, 21 Oct 2099 07:29:00 GMT"}, 0.0),
+        ({"date": "Wed, 21 Oct 2099 07:29:00 GMT"}, None),
+        ({}, None),
+    ],
+)
+def test_a_wait_is_asked_for_in_milliseconds_or_by_the_endpoints_own_clock(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert asked_wait_s(list(headers.items()), NOW) == seconds
+
+
 def test_without_advice_the_wait_doubles_up_to_a_bound() -> None:
     assert [wait_s(offer, None) for offer in range(4)] == [0.5, 1.0, 2.0, 4.0]
     assert wait_s(1000, None) == LONGEST_WAIT_S
     assert 0 < wait_s(0, 0.0) < 0.1
+    assert [wait_s(offer, 0.0) for offer in range(1, 4)] == [0.5, 1.0, 2.0]
     assert wait_s(5, 12.0) == 12.0
+
+
+def test_calls_that_were_refused_together_come_back_apart() -> None:
+    pauses = [spread_s(2.0, f"run-1 {cell} 0 0") for cell in range(64)]
+    assert 2.0 <= min(pauses) < 2.1
+    assert 2.4 < max(pauses) < 2.5
+    assert len(set(pauses)) == 64
+    assert spread_s(2.0, "run-1 7 0 0") == pauses[7]

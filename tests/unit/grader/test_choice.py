@@ -11,6 +11,8 @@ from srbench_grader.choice import judge, read_choice
 from srbench_grader.grading import Case
 from srbench_kit.errors import InvalidInput
 
+from tests.waiting import PATIENCE_S
+
 from .choice_answers import ANSWERS
 
 
@@ -87,13 +89,17 @@ def test_any_text_gives_one_letter_of_the_options_or_none_and_the_same_again(tex
     assert (choice.letter is not None) == (choice.status == "parsed")
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["Answer: ", "A", "B", " or ", "\n", "**", "the answer is ", "not ", "\\boxed{", "}", "I ", "a ", ". "]
-        )
+_SCRAPS = st.lists(
+    st.sampled_from(
+        [
+            *("Answer: ", "A", "B", " or ", "\n", "**", "the answer is ", "not ", "\\boxed{", "}", "I ", "a ", ". "),
+            *("this is option ", "~~", "<think>", "</think>", "`", "答案", "正确", "✅", ")", "Options:\n", "seems to be "),
+        ]
     )
 )
+
+
+@given(_SCRAPS)
 @settings(max_examples=400, deadline=None)
 def test_scraps_of_answers_never_break_the_reader(scraps: list[str]) -> None:
     read_choice("".join(scraps), 4)
@@ -110,6 +116,20 @@ def test_a_closing_statement_wins_over_whatever_came_before(prose: str, letter: 
 @settings(max_examples=300, deadline=None)
 def test_reasoning_in_front_changes_nothing(reasoning: str, letter: str) -> None:
     assert read_choice(f"<think>{reasoning}</think>Answer: {letter}", 4).letter == letter
+
+
+@given(_SCRAPS)
+@settings(max_examples=120, deadline=None)
+def test_what_was_read_reads_the_same_again(scraps: list[str]) -> None:
+    letter = read_choice("".join(scraps), 4).letter
+    assert letter is None or read_choice(letter, 4).letter == letter
+
+
+@given(_SCRAPS, st.sampled_from(["</s>", "<|im_end|>", "<|eot_id|>\n", " <end_of_turn>", "<|return|>"]))
+@settings(max_examples=120, deadline=None)
+def test_marks_of_an_end_of_turn_change_nothing(scraps: list[str], mark: str) -> None:
+    text = "".join(scraps)
+    assert read_choice(text + mark, 4).letter == read_choice(text, 4).letter
 
 
 HOSTILE = {
@@ -145,7 +165,7 @@ HOSTILE = {
 def test_hostile_megabytes_take_bounded_time(name: str) -> None:
     started = time.process_time()
     read_choice(HOSTILE[name], 10)
-    assert time.process_time() - started < 3.0
+    assert time.process_time() - started < PATIENCE_S
 
 
 def test_an_answer_at_the_end_of_megabytes_is_found() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from srbench_grader.comparing import same_output, same_value
+from srbench_kit.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ from srbench_grader.comparing import same_output, same_value
         ("1_000", "1000", True),
     ],
 )
-def test_printed_outputs(given: str, expected: str, same: bool) -> None:
+def test_printed_outputs_are_compared_by_the_rules_of_livecodebench(given: str, expected: str, same: bool) -> None:
     assert same_output(given, expected) is same
 
 
@@ -45,10 +46,24 @@ def test_printed_outputs(given: str, expected: str, same: bool) -> None:
         (b'{"a": 1}', '{"a":1}', True),
         (b"null", "null", True),
         (b"NaN", "NaN", False),
+        (b"1" + b"0" * 5000, "1" + "0" * 5000, True),
+        (b"1" + b"0" * 5000, "1" + "0" * 4999 + "1", False),
+        (b"[" + b"7" * 30_000 + b"]", "[" + "7" * 30_000 + "]", True),
         (b"0.30000000000000004", "0.3", False),
         (b"not json", "9", False),
         (b"", "null", False),
     ],
 )
-def test_returned_values(given: bytes, expected: str, same: bool) -> None:
+def test_returned_values_are_compared_by_the_rules_of_livecodebench(given: bytes, expected: str, same: bool) -> None:
     assert same_value(given, expected) is same
+
+
+def test_an_expected_value_that_is_no_json_is_a_failure_to_grade() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        same_value(b"1", "one")
+    assert caught.value.reason == "BAD_TESTS"
+
+
+@pytest.mark.parametrize("text", ["sNaN", "-sNaN12 9", "NaN 9", "1e999999999 9"])
+def test_numbers_that_are_none_are_wrong_and_nothing_worse(text: str) -> None:
+    assert same_output(text, "9" if " " not in text else "9 9") is False

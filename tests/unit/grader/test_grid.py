@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from srbench_grader.grading import Case
-from srbench_grader.grid import judge, judge_parts, read_grids
+from srbench_grader.grid import judge, read_grids
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json
+
+from tests.waiting import PATIENCE_S
 
 G = [[1, 0], [0, 1]]
 H = [[2, 2, 2]]
@@ -54,7 +56,19 @@ ANSWERS: list[tuple[str, int, list[list[list[int]]] | None, str]] = [
     ("[[[7]]] at first. Now: [[[1,0],[0,1]],[[2,2,2]]]", 2, [G, H], P),
     ("[[1,0],[0,1]]", 2, [G], P),  # one of two: counts as read, is not right
     ("[[[1,0],[0,1]]]", 2, [G], P),
+    # Rows that nothing holds together, lists of objects, links.
+    ("[1, 0]\n[0, 1]", 1, [G], P),
+    ("Output:\n[1, 0],\n[0, 1],\n", 1, [G], P),
+    ("[1 0]\r\n[0 1]", 1, [G], P),
+    ('[{"output": [[1,0],[0,1]]}]', 1, [G], P),
+    ('[{"output": [[1,0],[0,1]]}, {"output": [[2,2,2]]}]', 2, [G, H], P),
+    ("[[1,0],[0,1]] as in [[1]](https://example.org) and [[2]](#note)", 1, [G], P),
+    ("[[1,0],[0,1]]<|im_end|>", 1, [G], P),
     # Refused.
+    ("[1, 0]", 1, None, U),
+    ("[1, 0]\n[0, x]", 1, None, U),
+    ("[1, 0]\n[0, 10]", 1, None, U),
+    ('Input [[1,0],[0,1]], output [["1","0"],["0","1"]]', 1, None, U),
     ("", 1, None, U),
     ("I cannot see the rule.", 1, None, U),
     ("[]", 1, None, U),
@@ -110,10 +124,9 @@ def test_a_right_list_of_grids_counts_all_pairs() -> None:
 
 
 def test_one_text_for_each_test_input() -> None:
-    grading = judge_parts(["[[1]]", "[[3]]"], case([[[1]], [[2]]]))
+    grading = judge('["[[1]]", "[[3]]"]', case([[[1]], [[2]]]))
     assert (grading.correct, grading.extracted) == (False, [[[1]], [[3]]])
     assert dict(grading.details) == {"pairs_correct": 1, "pairs_total": 2}
-    assert judge('["[[1]]", "[[3]]"]', case([[[1]], [[2]]])) == grading
 
 
 def test_one_wrong_pair_is_counted_and_the_answer_is_wrong() -> None:
@@ -183,7 +196,17 @@ def test_scraps_of_grids_never_break_the_reader_and_never_give_a_bad_grid(text: 
         assert len({len(row) for row in grid}) == 1
 
 
+@given(st.text(alphabet='[]{}0123456789, \n"()h', max_size=200), st.integers(1, 2))
+@settings(max_examples=120, deadline=None)
+def test_what_was_read_reads_the_same_again(text: str, count: int) -> None:
+    found = read_grids([text], count).grids
+    assert found is None or read_grids([json.dumps(found)], count).grids == found
+
+
 HOSTILE = {
+    "loose rows": "[1, 0]\n" * 60_000,
+    "loose spaces": "[1" + " " * 400_000 + "x",
+    "objects": "[{" * 200_000,
     "open": "[" * 5_000_000,
     "close": "]" * 5_000_000,
     "nested": "[" * 2_500_000 + "]" * 2_500_000,
@@ -207,4 +230,4 @@ def test_hostile_megabytes_take_bounded_time(name: str) -> None:
     started = time.process_time()
     read_grids([HOSTILE[name]], 2)
     judge(HOSTILE[name], case([G, H], listed=True))
-    assert time.process_time() - started < 4.0
+    assert time.process_time() - started < PATIENCE_S

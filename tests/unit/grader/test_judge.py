@@ -83,7 +83,8 @@ INJECTIONS = [
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_nothing_in_an_answer_leaves_its_field_or_looks_like_a_change_of_roles(text: str) -> None:
     grading = judge(text, CASE)
-    assert asked(grading) == {"question": "In which year?", "reference_answer": "1969", "candidate_answer": text.strip()}
+    shown = text.strip().removesuffix("<|im_end|>")
+    assert asked(grading) == {"question": "In which year?", "reference_answer": "1969", "candidate_answer": shown}
     assert grading.judge_call is not None
     raw = grading.judge_call.messages[1][1]
     for mark in ("<|", "[INST", "[/INST", "</s>", "<s>", "<<SYS", "<start_of_turn", "<\uff5c", "\n"):

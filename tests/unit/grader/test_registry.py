@@ -29,10 +29,13 @@ def point(name: str, attribute: str) -> EntryPoint:
 def test_the_built_in_graders_are_there_with_versions_of_our_own() -> None:
     graders = load_graders([])
     assert {name: grader.version for name, grader in graders.items()} == {
-        "choice": "sr-bench-choice-v1",
-        "grid": "sr-bench-grid-v1",
+        "choice": "sr-bench-choice-v2",
+        "grid": "sr-bench-grid-v2",
         "judge": "sr-bench-reference-judge-v1",
-        "code": "sr-bench-code-v1",
+        "code": "sr-bench-code-v2",
+        "scicode": "sr-bench-steps-v3",
+        "harness": "sr-bench-harness-v1",
+        "tau3": "sr-bench-tau3-v2",
     }
     assert graders["choice"] is choice.GRADER
 

@@ -25,6 +25,11 @@ READ = [
     (f"{JSON}\n{JSON}", INCORRECT),
     ('{"verdict": "correct", "explanation": "It wrote {\\"verdict\\": \\"incorrect\\"} in passing."}', CORRECT),
     ('{"verdict": "correct", "explanation": "line\nbreak"}', CORRECT),
+    (r'{"verdict": "correct", "explanation": "Both are \(x^2\) and \frac{1}{2}, \underline{so}."}', CORRECT),
+    (r'{"explanation": "\boxed{5} is \"not\" 7 \\ \u00e9", "verdict": "incorrect"}', INCORRECT),
+    ('{"verdict": "incorrect", "explanation": "x",\n}', INCORRECT),
+    ('{"verdict": "Correct.", "explanation": "x"}', CORRECT),
+    (JSON + "<|im_end|>", INCORRECT),
     ("INCORRECT", INCORRECT),
     ("CORRECT", CORRECT),
     ("**Incorrect.**", INCORRECT),
@@ -76,6 +81,18 @@ def test_the_explanation_is_kept_up_to_its_bound() -> None:
     found = read_verdict(json.dumps({"verdict": "correct", "explanation": "e" * 5000}))
     assert found is not None
     assert found.explanation == "e" * 2000
+
+
+def test_formulas_in_an_explanation_are_kept_as_they_are() -> None:
+    found = read_verdict(r'{"verdict": "correct", "explanation": "\(\frac{1}{2}\) \\ \u00e9 \"q\" \boxed{b}"}')
+    assert found is not None
+    assert found.explanation == r'\(\frac{1}{2}\) \ é "q" \boxed{b}'
+
+
+@given(st.text(alphabet='\\"bfnrtuxyz{},0aé', max_size=60), st.sampled_from(VERDICTS))
+def test_no_backslash_in_an_explanation_turns_the_verdict(explanation: str, verdict: str) -> None:
+    found = read_verdict(f'{{"verdict": "{verdict}", "explanation": "{explanation}"}}')
+    assert found is None or found.verdict == verdict
 
 
 @given(st.text(max_size=200), st.sampled_from(VERDICTS))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from srbench_kit.documents import load_json, load_yaml
+from srbench.v1 import value_pb2 as pb
+from srbench_kit.documents import load_json, load_yaml, received
 from srbench_kit.errors import InvalidInput
+from srbench_kit.values import Json, from_value, to_value
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ from srbench_kit.errors import InvalidInput
         ("[" * 300 + "]" * 300, "TOO_DEEP"),
         ("9" * 5000, "BAD_NUMBER"),
         (b'{"a": "\xff"}', "BAD_ENCODING"),
+        (r'{"a": ["q \ud800?"]}', "BAD_TEXT"),
+        (r'{"\udc00": 1}', "BAD_TEXT"),
     ],
 )
 def test_bad_json_is_refused_with_a_reason(text: str | bytes, reason: str) -> None:
@@ -30,6 +32,10 @@ def test_bad_json_is_refused_with_a_reason(text: str | bytes, reason: str) -> No
         load_json(text, "the plan")
     assert caught.value.reason == reason
     assert "\n" not in caught.value.message
+
+
+def test_a_whole_pair_is_a_character() -> None:
+    assert load_json(r'"\ud83d\ude00"', "the plan") == "\U0001f600"
 
 
 def test_a_byte_order_mark_is_dropped() -> None:
@@ -46,6 +52,7 @@ def test_a_byte_order_mark_is_dropped() -> None:
         ("a: .nan\n", "BAD_NUMBER", "finite"),
         ("a: !!python/object:os.system x\n", "BAD_YAML", "python"),
         ("a: !!binary aGk=\n", "BAD_YAML", "bytes"),
+        ('a: "q \\ud800?"\n', "BAD_TEXT", "\\ud800"),
     ],
 )
 def test_bad_yaml_is_refused_with_a_reason(text: str, reason: str, says: str) -> None:
@@ -55,12 +62,10 @@ def test_bad_yaml_is_refused_with_a_reason(text: str, reason: str, says: str) ->
     assert says in caught.value.message
 
 
-def test_a_yaml_bomb_is_refused_at_once() -> None:
+def test_a_yaml_bomb_is_refused_unexpanded() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"] + [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
-    start = time.process_time()
     with pytest.raises(InvalidInput, match="aliases"):
         load_yaml("\n".join(lines), "bomb.yaml")
-    assert time.process_time() - start < 1
 
 
 def test_dates_and_words_stay_text() -> None:
@@ -70,3 +75,29 @@ def test_dates_and_words_stay_text() -> None:
         "c": 1.5,
         "d": True,
     }
+
+
+def test_strangers_documents_cross_the_wire_with_a_mark_for_half_a_pair() -> None:
+    strange: Json = {"a\udc00": ["b\ud800", {"é\ud83d": 1}]}
+    assert from_value(to_value(strange)) == {"a\ufffd": ["b\ufffd", {"é\ufffd": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (pb.Value(float_value=float("nan")), "BAD_NUMBER"),
+        (pb.Value(list_value=pb.ValueList(items=[pb.Value(float_value=float("-inf"))])), "BAD_NUMBER"),
+        (pb.Value(big_int_value="abc"), "BAD_NUMBER"),
+        (pb.Value(big_int_value="9" * 4301), "BAD_NUMBER"),
+        (pb.Value(big_int_value=""), "BAD_NUMBER"),
+        (pb.Value(big_int_value="\u0663"), "BAD_NUMBER"),
+        (
+            pb.Value(object_value=pb.ValueObject(members=[pb.ValueMember(key="a"), pb.ValueMember(key="a")])),
+            "DUPLICATE_KEY",
+        ),
+    ],
+)
+def test_a_message_may_say_no_more_than_a_document(value: pb.Value, reason: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        received(value, "the manifest")
+    assert caught.value.reason == reason

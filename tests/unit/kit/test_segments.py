@@ -81,3 +81,19 @@ def test_a_failed_flush_leaves_the_segment_as_it_was(tmp_path: Path, monkeypatch
     writer.close()
     assert [data for _, data in scan(tmp_path / first.segment)] == [b"one", b"two"]
     assert read_frame(tmp_path, second) == b"two"
+
+
+def test_a_full_disk_leaves_no_empty_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = SegmentWriter(tmp_path)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space left"):
+            writer.append(b"first")
+        assert list(tmp_path.iterdir()) == []
+    place = writer.append(b"second")
+    writer.close()
+    assert read_frame(tmp_path, place) == b"second"

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from srbench_accounting import schema
 from srbench_kit import db
+from srbench_kit.errors import Conflict, DataLoss
 from srbench_planner import store
 
 SERVICES = [("srbench_planner", store.HEAD, store.metadata), ("srbench_accounting", schema.HEAD, schema.metadata)]
@@ -54,4 +55,31 @@ def test_tables_without_a_revision_are_left_to_the_scripts(tmp_path: Path) -> No
         connection.exec_driver_sql("CREATE TABLE runs (foreign_to_us INTEGER)")
     with pytest.raises(sa.exc.OperationalError, match="already exists"):
         db.upgrade(engine, "srbench_accounting", schema.HEAD, schema.metadata)
+    engine.dispose()
+
+
+@pytest.mark.parametrize(("package", "head", "metadata"), SERVICES)
+def test_a_store_of_a_newer_version_is_refused_in_one_sentence_and_left_alone(
+    package: str, head: str, metadata: sa.MetaData, tmp_path: Path
+) -> None:
+    engine = db.create_engine(f"sqlite:///{tmp_path}/a.sqlite3")
+    db.upgrade(engine, package, head, metadata)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0099_future'")
+    before = definitions(engine)
+    with pytest.raises(Conflict, match="at 0099_future, which this version does not know") as caught:
+        db.upgrade(engine, package, head, metadata)
+    assert caught.value.reason == "NEWER_STORE"
+    assert definitions(engine) == before
+    engine.dispose()
+
+
+@pytest.mark.parametrize("header", [b"", b"SQLite format 3\x00"])
+def test_a_damaged_database_is_named(header: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite3"
+    path.write_bytes(header + b"\x5a" * 8192)
+    engine = db.create_engine(f"sqlite:///{path}")
+    with pytest.raises(DataLoss, match=r"a\.sqlite3 is damaged") as caught:
+        db.upgrade(engine, "srbench_accounting", schema.HEAD, schema.metadata)
+    assert caught.value.reason == "DAMAGED_DATABASE"
     engine.dispose()

@@ -10,7 +10,7 @@ from typing import Any
 from srbench_kit.errors import DataLoss, NotFound
 from srbench_kit.values import Json
 from srbench_planner.freeze import Freezer
-from srbench_planner.ports import Benchmarks, BoundFile
+from srbench_planner.ports import Benchmarks, BoundFile, HarnessSpec
 
 WEIGHTS = {
     "mmlu-pro": 0.1,
@@ -44,6 +44,7 @@ class Spec:
     grader: str = "choice"
     requires_answer: bool = True
     requires_messages: bool = True
+    harness: HarnessSpec | None = None
 
 
 def benchmarks() -> Benchmarks:

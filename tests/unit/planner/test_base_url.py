@@ -44,6 +44,7 @@ def test_an_allowed_address_loses_only_its_slash(given: str, expected: str) -> N
         ("http://[fd00:ec2::254]/v1", "metadata"),
         ("http://100.100.100.200/v1", "metadata"),
         ("http://metadata.google.internal/v1", "metadata"),
+        ("http://instance-data.ec2.internal/v1", "metadata"),
         ("http://METADATA.google.internal./v1", "metadata"),
         ("file:///etc/hostname", "http:// or https://"),
         ("gopher://127.0.0.1:70/v1", "http:// or https://"),

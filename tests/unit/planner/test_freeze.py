@@ -80,6 +80,14 @@ def test_the_smallest_manifest_gets_the_published_defaults() -> None:
         ({"cases": [case(benchmark="mmlu")]}, "NO_SUCH_BENCHMARK", "cases[0].benchmark"),
         ({"cases": [case(answr="A")]}, "UNKNOWN_FIELD", "did you mean cases[0].answer?"),
         ({"cases": [case(answer=None)]}, "MISSING_FIELD", "cases[0].answer"),
+        ({"cases": [case(answer="K")]}, "BAD_REFERENCE", "cases[0].answer is not one letter from A to J"),
+        ({"cases": [case(answer="C", choices=["4", "5"])]}, "BAD_REFERENCE", "one letter from A to B"),
+        ({"cases": [case(answer=1)]}, "BAD_REFERENCE", "cases[0].answer is not"),
+        ({"cases": [case(benchmark="arc-agi-2", answer=[[1, 2], [3]])]}, "BAD_REFERENCE", "cases[0].answer"),
+        ({"cases": [case(benchmark="arc-agi-2", answer=[[10]])]}, "BAD_REFERENCE", "whole numbers from 0 to 9"),
+        ({"cases": [case(benchmark="hle", answer=7)]}, "BAD_REFERENCE", "a text for the judge"),
+        ({"targets": [target(kind="mom", config_hash="a\nx-more: 1")]}, "BAD_FIELD", "visible ASCII"),
+        ({"targets": [target(kind="mom", config_hash="é")]}, "BAD_FIELD", "targets[0].config_hash"),
         ({"cases": [case(messages=[])]}, "BAD_FIELD", "cases[0].messages"),
         ({"cases": [case(messages=[{"role": "robot"}])]}, "BAD_FIELD", "cases[0].messages[0].role"),
         ({"cases": [case(request_metadata={"k": 1})]}, "BAD_FIELD", "cases[0].request_metadata.k"),
@@ -114,6 +122,11 @@ def test_a_bad_manifest_is_refused_by_field(change: dict[str, Any], reason: str,
     error = refusal(manifest(**change))
     assert error.reason == reason
     assert part in error.message
+
+
+def test_a_refused_reference_is_not_shown() -> None:
+    error = refusal(manifest(cases=[case(answer="SECRET-ANSWER")]))
+    assert "SECRET" not in error.message + str(error.facts)
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 3])
@@ -238,13 +251,13 @@ def test_the_worst_case_is_the_sum_of_all_reservations() -> None:
     priced = manifest(
         cost_policy="require_priced", targets=[target(prices={"m": PRICE})], limits={"max_output_tokens": 100}
     )
-    one = freezer().freeze(priced).worst_case_picodollars
-    two = freezer().freeze(priced | {"cases": [case("q1"), case("q2")]}).worst_case_picodollars
+    one = freezer().freeze(priced).worst_case.picodollars
+    two = freezer().freeze(priced | {"cases": [case("q1"), case("q2")]}).worst_case.picodollars
     assert one is not None
     # 100 output tokens at 4 dollars a million, and a prompt of a few hundred bytes at 1.5 at the most.
     assert 100 * 4_000_000 + 320 * 1_500_000 < one < 100 * 4_000_000 + 700 * 1_500_000
     assert two == 2 * one
-    assert freezer().freeze(manifest()).worst_case_picodollars is None
+    assert freezer().freeze(manifest()).worst_case.picodollars is None
 
 
 counts = st.integers(1, 500)
@@ -303,7 +316,7 @@ def test_an_unknown_key_is_refused_at_every_level_with_a_known_name(key: str) ->
     ):
         error = refusal(changed)
         assert error.reason == "UNKNOWN_FIELD"
-        assert "did you mean" in error.message
+        assert "; did you mean " in error.message or "; known are " in error.message
         assert error.facts["nearest"] in NAMES
 
 
@@ -312,3 +325,13 @@ def test_a_digest_that_the_file_does_not_have_is_the_callers_mistake() -> None:
     files.put("/d", [case()])
     error = refusal(manifest(cases=None, dataset={"path": "/d", "sha256": "0" * 64}), files)
     assert (error.reason, error.facts["field"]) == ("DATASET_DAMAGED", "dataset.sha256")
+
+
+def test_a_plan_that_names_targets_that_are_not_there_lacks_each_of_them() -> None:
+    options = {"hle": {"judge": "nobody", "second_judge": "no-one"}, "tau3": {"simulator": "nobody"}}
+    found = freezer().freeze(manifest(benchmark_options=options), collect=True)
+    assert [error.facts["field"] for error in found.missing] == [
+        "benchmark_options.hle.judge",
+        "benchmark_options.hle.second_judge",
+        "benchmark_options.tau3.simulator",
+    ]

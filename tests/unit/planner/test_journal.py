@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class FullDisk:
 
     async def run(self, work: Any) -> Any:
         if self.full:
+            await asyncio.sleep(0.01)
             raise Exhausted("STORAGE_FULL", "the store has no space left; nothing was recorded")
         return await self.writer.run(work)
 
@@ -80,6 +82,54 @@ async def test_a_full_disk_keeps_every_change_for_the_next_save(engine: sa.Engin
         kinds = connection.execute(sa.select(store.events.c.type).order_by(store.events.c.seq)).scalars().all()
     assert rows == [(1, cell, CellState.DONE, 1, 7, None) for cell in range(130)]
     assert kinds == ["running", "completed"]
+    writer.close()
+
+
+async def test_a_save_is_not_over_before_another_that_took_its_changes_along(engine: sa.Engine) -> None:
+    """Two callers lease at once: the first one's transaction carries both, so neither lease leaves when it fails."""
+    writer = GroupWriter(engine)
+    disk = FullDisk(writer)
+    scheduler = Scheduler(Journal(disk), None)  # type: ignore[arg-type]
+    cells = run()
+    scheduler.admit(ActiveRun(cells=cells, plan=plan_pb2.Plan(), update_us=0))
+
+    async def lease() -> int:
+        grants, _ = scheduler.queue.lease(7, frozenset({"single_turn"}), 10, 0.0, 15.0)
+        scheduler.begin(cells)
+        await scheduler.save()
+        return len(grants)
+
+    refused = await asyncio.gather(lease(), lease(), return_exceptions=True)
+    assert [type(one) for one in refused] == [Exhausted, Exhausted]
+    disk.full = False
+    assert await asyncio.gather(lease(), lease()) == [10, 10]
+    with engine.connect() as connection:
+        assert len(connection.execute(sa.select(store.cells)).all()) == 40
+    writer.close()
+
+
+async def test_a_journal_is_idle_only_when_all_it_heard_of_is_durable(engine: sa.Engine) -> None:
+    """A tick saves nothing while it is idle, so it must not be when anything is pending or on its way."""
+    writer = GroupWriter(engine)
+    disk = FullDisk(writer)
+    journal, cells = Journal(disk), run()  # type: ignore[arg-type]
+    assert journal.idle
+    journal.touch(cells)
+    assert not journal.idle
+    await journal.flush()
+    assert journal.idle, "nothing of the run had changed"
+    cells.lease(0, 7, 15.0)
+    journal.touch(cells)
+    with pytest.raises(Exhausted):
+        await journal.flush()
+    assert not journal.idle
+    disk.full = False
+    saving = asyncio.ensure_future(journal.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not journal.idle, "it is on its way"
+    await saving
+    assert journal.idle
     writer.close()
 
 

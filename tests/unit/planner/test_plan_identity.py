@@ -96,9 +96,10 @@ def test_seven_variants_and_their_base_are_eight_plans() -> None:
         {"cases": [case(answer="B")]},
         {"cases": [case(metadata={"stratum": "x"})]},
         {"auxiliary_targets": {"j": target("j", prices={"m": PRICE})}},
+        {"claims": [{"kind": "non_inferiority", "margin": 0.02}]},
     ],
 )
-def test_what_can_change_an_answer_a_score_or_a_price_changes_the_name(change: dict[str, Any]) -> None:
+def test_what_can_change_an_answer_a_score_a_price_or_the_word_on_a_claim_changes_the_name(change: dict[str, Any]) -> None:
     assert named(**change) != named()
 
 
@@ -132,6 +133,8 @@ def test_labels_places_and_pace_do_not_change_the_name_but_make_another_request(
         {"limits": {"idle_timeout_s": 30, "max_cost_usd": 5.0}},
         {"sampling": {"max_tokens": 64, "temperature": 0.0}},
         {"mode": "live", "profile": "quick", "auxiliary_targets": {}},
+        {"claims": []},
+        {"claims": None},
         {"preview_context": None},
         with_target(base_url="http://127.0.0.1:1/v1/"),
         with_target(response_mode="stream"),
@@ -164,3 +167,10 @@ def test_in_preview_the_preview_address_and_context_count() -> None:
     other = base | {"targets": [router | {"preview_url": "http://127.0.0.1:2/preview"}]}
     seeded = base | {"preview_context": {"sampling_seed": 1}}
     assert len({freezer().freeze(manifest(**change)).plan_sha256 for change in (base, other, seeded)}) == 3
+
+
+def test_a_reviewed_plan_is_another_once_its_margin_is_another() -> None:
+    claims = [{"kind": "non_inferiority", "margin": margin} for margin in (0.02, 0.05)]
+    first, second = (named(claims=[claim]) for claim in claims)
+    assert first != second
+    assert named(claims=[claims[0] | {"target_id": "t1"}]) not in (first, second)

@@ -105,6 +105,27 @@ def test_hoeffding_needs_a_larger_difference_than_the_test() -> None:
     assert made.detectable_difference < made.hoeffding_half_width < made.hoeffding_detectable_difference
 
 
+def test_a_verdict_needs_more_than_the_test_and_far_less_than_hoeffdings_interval() -> None:
+    made = sharpness({"a": 2000}, {}, Design(singles=3))
+    assert made.detectable_difference is not None
+    assert made.verdict_detectable_difference is not None
+    assert made.hoeffding_detectable_difference is not None
+    assert made.detectable_difference < made.verdict_detectable_difference < made.hoeffding_detectable_difference
+    assert sharpness({"a": 2000}, {}, Design()).verdict_half_width < made.verdict_half_width
+
+
+def test_a_difference_that_a_verdict_should_establish_is_established_about_as_often_as_promised() -> None:
+    from srbench_kit.adaptive import Counts, adaptive_intervals
+
+    made = sharpness({"a": 1500, "b": 100}, {"a": 0.3, "b": 0.1}, Design(singles=3))
+    delta = made.verdict_detectable_difference
+    assert delta is not None
+    generator, chances = np.random.default_rng(4), [(0.15 + delta) / 2, (0.15 - delta) / 2, 0.85]
+    drawn = np.stack([generator.multinomial(size, chances, 2000) for size in (1500, 100)], axis=2).astype(float)
+    found = adaptive_intervals(Counts(drawn[:, 0], drawn[:, 1], drawn[:, 2]), [1500, 100], [0.75, 0.25], 0.05 / 3)
+    assert 0.7 <= np.mean([low > 0 for low, _ in found]) <= 0.9
+
+
 def test_weights_of_zero_count_alike_and_empty_benchmarks_not_at_all() -> None:
     assert variance_factor({"a": 10, "b": 10}, {"a": 0, "b": 0}) == pytest.approx(0.05)
     assert variance_factor({"a": 10, "b": 0}, {"a": 0.1, "b": 0.9}) == pytest.approx(0.1)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from planner_doubles import PRICE, Files, benchmarks, case, manifest, target
 from srbench.v1 import power_pb2
 from srbench_kit.errors import InvalidInput
-from srbench_planner.benchmark import Counts
+from srbench_planner.benchmark import Counts, Harness
 from srbench_planner.freeze import Freezer, FrozenPlan
+from srbench_planner.ports import Benchmarks, HarnessSpec
 from srbench_planner.power import Design, sharpness
 from srbench_planner.power_convert import estimate
 
@@ -19,6 +20,9 @@ from srbench_planner.power_convert import estimate
 class Counted:
     id: str
     counts: Counts
+    driver: str = "single_turn"
+    grader: str = "choice"
+    harness: HarnessSpec | None = None
 
 
 COUNTED = [Counted("mmlu-pro", Counts(14, 500, 2000)), Counted("arc-agi-2", Counts(2, 12, 80))]
@@ -51,8 +55,8 @@ def test_the_plans_own_cases_come_first_and_then_every_profile() -> None:
 def test_costs_scale_with_the_cases_and_the_worst_case_is_the_plans() -> None:
     plan = frozen()
     own, smoke, *_ = made(plan, expected_output_tokens=100).profiles
-    assert own.worst_case_cost_picodollars == plan.worst_case_picodollars
-    assert smoke.worst_case_cost_picodollars == pytest.approx(plan.worst_case_picodollars / 4 * 14, rel=1e-9)
+    assert own.worst_case_cost_picodollars == plan.worst_case.picodollars
+    assert smoke.worst_case_cost_picodollars == pytest.approx(plan.worst_case.picodollars / 4 * 14, rel=1e-9)
     assert own.expected_cost_picodollars < own.worst_case_cost_picodollars
     dearer = made(plan, expected_output_tokens=200).profiles[0]
     more = dearer.expected_cost_picodollars - own.expected_cost_picodollars
@@ -64,6 +68,43 @@ def test_without_prices_costs_are_absent() -> None:
     row = made(plan).profiles[0]
     assert not row.HasField("expected_cost_picodollars")
     assert not row.HasField("worst_case_cost_picodollars")
+    gaps = [(gap.reason, gap.target_id) for gap in made(plan).expected_gaps]
+    assert gaps == [(gap.reason, gap.target_id) for gap in made(plan).worst_case_gaps] == [("NO_PRICES", "a")]
+
+
+def of_others(benchmark: str, **more: Any) -> power_pb2.PowerEstimate:
+    """The estimate of one case of `benchmark` that is asked as `more` says."""
+    specs = {**benchmarks().specs, benchmark: replace(benchmarks().specs[benchmark], **more)}
+    freezer = Freezer(Benchmarks(specs=specs, built_in=benchmarks().built_in), Files())
+    asked = [{"role": "user", "content": "a step of some length"} for _ in range(3)]
+    body = manifest(
+        cases=[case("x", benchmark, messages=asked, answer="yes")],
+        targets=[target("a", prices={"m": PRICE})],
+        auxiliary_targets={"j": target("j", prices={"m": PRICE})},
+        benchmark_options={benchmark: {"judge": "j"}} if more.get("grader") == "judge" else {},
+    )
+    counted = [Counted(benchmark, Counts(1, 2, 3), **more)]
+    return estimate(freezer.freeze(body, collect=True), power_pb2.EstimatePowerRequest(expected_output_tokens=100), counted)
+
+
+def test_expected_cost_counts_steps_and_judges() -> None:
+    plain = of_others("scicode", driver="single_turn", grader="scicode", harness=None)
+    steps = of_others("scicode", driver="scicode", grader="scicode", harness=None)
+    judged = of_others("hle", driver="single_turn", grader="judge", harness=None)
+    once, thrice, twice = (found.profiles[0].expected_cost_picodollars for found in (plain, steps, judged))
+    answer = verdict = 100 * round(PRICE["output"] * 10**6)
+    read = round(PRICE["input"] * 10**6)
+    # Two more answers, the first of them read twice and the second once.
+    assert once + 2 * answer + 3 * 100 * read < thrice < 3 * once + 4 * answer
+    # The judge reads its instructions, the question and the answer.
+    assert once + verdict + 200 * read < twice < once + verdict + 1000 * read
+
+
+def test_what_an_agent_will_cost_is_unknown_and_says_why() -> None:
+    found = of_others("tau3", driver="harness", grader="harness", harness=Harness(runner="tau3"))
+    assert not found.profiles[0].HasField("expected_cost_picodollars")
+    assert [(gap.reason, gap.benchmark) for gap in found.expected_gaps] == [("AGENT_LENGTH_UNKNOWN", "tau3")]
+    assert [gap.reason for gap in found.worst_case_gaps] == ["AGENT_PROMPT_UNBOUNDED"]
 
 
 def test_several_routers_share_the_error_level() -> None:

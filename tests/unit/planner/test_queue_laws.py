@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from srbench_planner.cells import CellMatrix, CellState
+from srbench_planner.presence import FRESH_S, Presence
 from srbench_planner.queue import BUDGET_WAIT, Grant, Ref, WorkQueue
 from srbench_planner.rates import TargetLimits, TargetUse, Window
 from srbench_planner.run_cells import RunCells
@@ -119,6 +120,44 @@ def test_only_drivers_that_the_executor_has_are_leased() -> None:
     cells.build_lanes(["harness", "single_turn"])
     queue.add(cells)
     assert [grant.cell for grant in lease(queue, 9)] == [1]
+
+
+def test_cells_whose_programs_must_run_go_only_where_a_grader_runs_them() -> None:
+    queue = WorkQueue()
+    cells = bare(CellMatrix(3, 1), TargetLimits(key=("t",)))
+    cells.build_lanes(["single_turn"] * 3, needs=["sandbox", "", "sandbox_image"])
+    queue.add(cells)
+
+    def leased(*offers: str) -> list[int]:
+        return [grant.cell for grant in queue.lease(1, frozenset(offers), 9, 0.0, 15.0)[0]]
+
+    assert leased("single_turn") == [1]
+    assert leased("sandbox") == []
+    assert leased("single_turn", "sandbox") == [0]
+    assert leased("single_turn", "sandbox", "sandbox_image") == [2]
+
+
+def test_a_run_says_what_no_living_executor_has() -> None:
+    now = 0.0
+    presence = Presence(lambda: now)
+    cells = bare(CellMatrix(3, 1), TargetLimits(key=("t",)))
+    cells.build_lanes(["single_turn", "single_turn", "harness:tau3"], needs=["", "sandbox", ""])
+    assert presence.waiting_for(cells) == ["an executor"]
+    with presence.asking("e1", ["single_turn"]):
+        now = 1000.0
+        assert presence.waiting_for(cells) == ["a grader with a sandbox", "an executor with the harness tau3"]
+        with presence.asking("e2", ["harness:tau3"], ["sandbox"]), presence.asking("e2", ["single_turn"], ["sandbox"]):
+            assert presence.count() == 2
+            assert presence.waiting_for(cells) == []
+        # It has its hands full, and renews its leases.
+        now += FRESH_S
+        presence.heard("e2")
+        now += FRESH_S
+        assert presence.waiting_for(cells) == []
+        now += 1
+        assert len(presence.waiting_for(cells)) == 2
+        cells.paused = True
+        assert presence.waiting_for(cells) == []
 
 
 def test_a_cell_handed_back_for_budget_waits_for_another_to_end() -> None:

@@ -8,6 +8,8 @@ from srbench_planner.rates import TargetLimits
 from srbench_planner.run_cells import RunCells
 from srbench_planner.stop_rules import early_stop, run_end
 
+NAMES = ("small", "large")
+
 
 def run(cases: int, targets: int = 2, most: int = 25) -> RunCells:
     return RunCells(
@@ -31,7 +33,7 @@ def test_one_failed_cell_ends_no_run() -> None:
     end(cells, 0, 1, CellState.FAILED, "http_error")
     assert early_stop(cells) == ""
     end(cells, 1, 1, CellState.DONE)
-    assert run_end(cells) == ("completed", "", "")
+    assert run_end(cells, NAMES) == ("completed", "", "")
 
 
 def test_the_tolerance_ends_a_run_of_many_different_failures() -> None:
@@ -42,7 +44,7 @@ def test_the_tolerance_ends_a_run_of_many_different_failures() -> None:
     end(cells, 0, 1, CellState.INTERRUPTED, "executor_lost", start=3)
     assert early_stop(cells) == "too_many_failures"
     cells.stop("failed", "too_many_failures", at_once=False)
-    ended = run_end(cells)
+    ended = run_end(cells, NAMES)
     assert (ended.status, ended.reason) == ("failed", "too_many_failures")
     assert ended.error == "3 of 200 cells failed, as many as limits.max_failed_cells tolerates"
 
@@ -69,7 +71,8 @@ def test_a_small_run_of_which_a_target_never_answered_is_no_completed_run() -> N
     end(cells, 1, 3, CellState.FAILED, "connect_failed")
     assert early_stop(cells) == "target_failing"
     cells.stop("failed", "target_failing", at_once=False)
-    assert run_end(cells).status == "failed"
+    ended = run_end(cells, NAMES)
+    assert ended == ("failed", "target_failing", "every cell of large that ended failed alike: connect_failed")
 
 
 @pytest.mark.parametrize("reason", ["budget_exhausted", "storage_full"])
@@ -83,7 +86,7 @@ def test_an_interrupted_cell_makes_an_interrupted_run() -> None:
     cells = run(1)
     end(cells, 0, 1, CellState.INTERRUPTED, "executor_lost")
     end(cells, 1, 1, CellState.DONE)
-    assert run_end(cells)[:2] == ("interrupted", "executor_lost")
+    assert run_end(cells, NAMES)[:2] == ("interrupted", "executor_lost")
 
 
 def test_a_stop_that_stopped_nothing_does_not_count() -> None:
@@ -93,13 +96,13 @@ def test_a_stop_that_stopped_nothing_does_not_count() -> None:
     cells.lease(1, 1, 15.0)
     cells.stop("cancelled", "cancelled", at_once=True)
     cells.end(1, CellState.DONE, "")
-    assert run_end(cells).status == "completed"
+    assert run_end(cells, NAMES).status == "completed"
 
 
 def test_a_cancel_goes_before_an_earlier_stop_but_not_after() -> None:
     cells = run(5)
     cells.stop("failed", "too_many_failures", at_once=False)
     cells.stop("cancelled", "cancelled", at_once=True)
-    assert run_end(cells)[:2] == ("cancelled", "cancelled")
+    assert run_end(cells, NAMES)[:2] == ("cancelled", "cancelled")
     cells.stop("failed", "deadline", at_once=True)
-    assert run_end(cells)[:2] == ("cancelled", "cancelled")
+    assert run_end(cells, NAMES)[:2] == ("cancelled", "cancelled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from planner_doubles import PRICE, target
 from srbench.v1 import target_pb2
 from srbench_kit.errors import InvalidInput
 from srbench_planner import convert, target_registry, targets
+from srbench_planner.operator_documents import Folder
 from srbench_planner.target_registry import TargetRegistry
 
 
@@ -106,15 +108,15 @@ def test_every_field_reaches_the_contract() -> None:
     assert [m.key for m in message.request_params.object_value.members] == ["temperature", "max_completion_tokens"]
 
 
-def test_the_registry_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
-    registry = TargetRegistry(tmp_path)
+async def test_the_registry_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    registry = TargetRegistry(Folder(tmp_path))
     assert registry.load() == []
-    registry.replace([target("a"), target("b")])
+    await registry.replace([target("a"), target("b")])
     with pytest.raises(InvalidInput, match="twice"):
-        registry.replace({"targets": [target("c"), target("c")]})
+        await registry.replace({"targets": [target("c"), target("c")]})
     assert [found["id"] for found in registry.load()] == ["a", "b"]
     assert stat.S_IMODE((tmp_path / "targets.json").stat().st_mode) == 0o600
-    assert [path.name for path in tmp_path.iterdir()] == ["targets.json"]
+    assert os.listdir(tmp_path) == ["targets.json"]
 
 
 @pytest.mark.parametrize(

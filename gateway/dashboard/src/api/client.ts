@@ -3,9 +3,9 @@ import { ApiError, type ErrorBody } from './errors'
 import { parseExact, stringifyExact } from './exactJson'
 import type { paths } from './schema'
 
-export const PREFIX = '/api/sr-bench/v1'
+const PREFIX = '/api/sr-bench/v1'
 /** Covers the whole exchange, stalled bodies included. */
-export const DEADLINE_MS = 30_000
+const DEADLINE_MS = 30_000
 /** Freezing a large plan takes the planner longer. */
 export const LONG_DEADLINE_MS = 130_000
 
@@ -131,7 +131,9 @@ function read(response: Response, text: string): unknown {
   } catch {
     throw new ApiError('unreadable', `The answer is not JSON (HTTP ${response.status}).`, response.status)
   }
-  if (response.ok) return body
+  // Everything that this service says is an object.
+  if (response.ok && typeof body === 'object' && body !== null && !Array.isArray(body)) return body
+  if (response.ok) throw new ApiError('unreadable', `The answer is not this service's (HTTP ${response.status}).`, response.status)
   const refusal = (body ?? {}) as Partial<ErrorBody>
   const sentence = typeof refusal.error === 'string' ? refusal.error : `The request failed with HTTP ${response.status}.`
   if (response.status === 401) onSignedOut()

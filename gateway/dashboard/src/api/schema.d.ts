@@ -261,6 +261,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leases no more cells of a run; those in hand go on to their end. The run's deadline goes on. */
+        post: operations["pause_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leases cells of a paused run again. */
+        post: operations["resume_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/concurrency": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Changes how many cells of a run may be in hand at once; the frozen plan keeps its number. */
+        post: operations["set_concurrency"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/runs/{run_id}/results": {
         parameters: {
             query?: never;
@@ -474,6 +525,23 @@ export interface paths {
         };
         /** All questions of a comparison as a file, without texts: CSV, JSON or Parquet. */
         get: operations["pairs_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/comparisons/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A whole comparison as a file: CSV or Parquet with a row a candidate target, or JSON as it is shown. */
+        get: operations["comparison_file"];
         put?: never;
         post?: never;
         delete?: never;
@@ -844,6 +912,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/judging": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Says how far a run's judges agree, and its accuracies corrected by the newest audit of people. */
+        get: operations["judging"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/audits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keeps people's labels of a random sample of judged answers, and corrects by them. Grades stay as they are. */
+        post: operations["import_audit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/report.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a run as a page that stands alone: figures and names, no texts of cases or answers. */
+        get: operations["report_page"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/comparisons/report.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A comparison as a page that stands alone: figures and names, no texts of cases or answers. */
+        get: operations["comparison_report_page"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -868,9 +1004,9 @@ export interface components {
             unverifiable_call_count: number;
             /** @description Verified calls whose figures are not what the receipt said. */
             corrected_call_count: number;
-            /** @description Sum of the known costs by receipt, in picodollars. */
+            /** @description Sum of the known costs by receipt, in US dollars. */
             original_known_spend_usd: number;
-            /** @description The same with this correction and those before it, in picodollars. */
+            /** @description The same with this correction and those before it, in US dollars. */
             corrected_known_spend_usd: number;
             /** @description Always true: receipts are never touched. */
             original_receipts_preserved: boolean;
@@ -880,6 +1016,91 @@ export interface components {
             calls: components["schemas"]["CallCorrection"][];
             /** @description When it was made. */
             created_at: number | null;
+        };
+        /** @description A question that several runs answer together. Runs are linked to it, never changed by it. */
+        AttachedRun: {
+            /** @description Its id, `exp-` and 32 hex digits. */
+            id: string;
+            /** @description Who created it. */
+            owner: string;
+            /** @description What people call it, 1 to 160 characters. */
+            name: string;
+            /** @description Linked runs. */
+            run_count: number;
+            /** @description When it was linked. */
+            created_at: number | null;
+            /** @description When a run was last linked. */
+            updated_at: number | null;
+            /** @description Linked runs that have not ended. */
+            active_run_count: number;
+            run: components["schemas"]["RunRow"];
+            /** @description Its role. */
+            role: string;
+            hypothesis: string | null;
+            run_id: string;
+            linked_at: number | null;
+        };
+        /** @description The accuracy of one target on one benchmark, as judged and as corrected by people's labels of a random sample. */
+        AuditedAccuracy: {
+            /** @description The benchmark. */
+            benchmark: string;
+            /** @description The target. */
+            target_id: string;
+            /** @description Planned cells of the run. */
+            planned_count: number;
+            /** @description Cells with a grade. */
+            graded_count: number;
+            /** @description Graded cells that people labelled. */
+            audited_count: number;
+            /** @description Labels that agree with the judge. */
+            agreed_count: number;
+            /** @description Accuracy over the planned cells by the judge's verdicts: the headline's. */
+            judged_accuracy: number;
+            /** @description Accuracy over the planned cells, corrected; absent with fewer than two labels. */
+            corrected_accuracy: number | null;
+            /** @description Bounds of its 95 % interval; absent as it. */
+            lower: number | null;
+            /** @description See `lower`. */
+            upper: number | null;
+            /** @description The correction of Rogan and Gladen from the judge's sensitivity and specificity in the sample; absent where these are unknown or no better than chance. */
+            rogan_gladen_accuracy: number | null;
+            /** @description Share of answers that people find right which the judge found right; absent when there are none. */
+            sensitivity: number | null;
+            /** @description Share of answers that people find wrong which the judge found wrong; absent when there are none. */
+            specificity: number | null;
+            /** @description How `corrected_accuracy` is made: `prediction_powered_difference`. */
+            method: string;
+        };
+        /** @description The accuracy of one target over all benchmarks of a run, as it is in the report's headline and as corrected by people's labels. What no judge graded is taken as it is; its cases vary all the same, so it widens the interval. */
+        AuditedHeadline: {
+            /** @description The target. */
+            target_id: string;
+            /** @description As in the headline: right answers of planned cells. */
+            accuracy: number;
+            /** @description The same, corrected; absent while any judged benchmark with grades has fewer than two labels. */
+            corrected_accuracy: number | null;
+            /** @description Bounds of its 95 % interval; absent as it. */
+            lower: number | null;
+            /** @description See `lower`. */
+            upper: number | null;
+            /** @description As in the headline: the weighted mean of the benchmarks' accuracies; absent where all weights are zero. */
+            macro_accuracy: number | null;
+            /** @description The same, corrected; absent as `corrected_accuracy` or `macro_accuracy`. */
+            corrected_macro_accuracy: number | null;
+            /** @description Bounds of its 95 % interval; absent as it. */
+            macro_lower: number | null;
+            /** @description See `macro_lower`. */
+            macro_upper: number | null;
+            /** @description Answers that a judge graded. */
+            graded_count: number;
+            /** @description Of these, answers that people labelled. */
+            audited_count: number;
+            /** @description Labels that agree with the judge. */
+            agreed_count: number;
+            /** @description How it is corrected: `prediction_powered_difference`, benchmark by benchmark. */
+            method: string;
+            /** @description Planned cells of the target, judged or not. */
+            planned_count: number;
         };
         /** @description One benchmark. */
         Benchmark: {
@@ -949,45 +1170,45 @@ export interface components {
             ordinal: number;
             /** @description Which offer of it, from 0. */
             offer: number;
-            /** @description The model name in the answer. */
+            /** @description The model name in the answer; empty when none came. */
             model: string | null;
-            /** @description The physical model a router chose. */
+            /** @description The physical model a router chose; empty when it did not say. */
             selected_model: string | null;
-            /** @description The router's decision. */
+            /** @description The router's decision; empty when it did not say. */
             decision: string | null;
-            /** @description The acknowledged configuration hash. */
+            /** @description The acknowledged configuration hash; empty when none was. */
             config_hash: string | null;
-            /** @description The last finish reason. */
+            /** @description The last finish reason; empty when none came. */
             finish_reason: string | null;
-            /** @description Whether the answer is whole. */
+            /** @description Whether the answer is whole; absent as long as the call has no end. */
             output_complete: boolean | null;
             /** @description The four buckets. */
             usage: components["schemas"]["TokenUsage"] | null;
-            /** @description The usage object from outside. */
+            /** @description The usage object from outside; null when none came, or none that is JSON. */
             raw_usage: unknown;
             /** @description Why a bucket is unknown: stable flags. */
             usage_flags: string[];
-            /** @description Whether the endpoint said anything of cached input. */
+            /** @description Whether the endpoint itself gave a believable count of cached input; absent without a usage object. */
             cache_read_reported: boolean | null;
-            /** @description Its cost in picodollars; absent when unknown. */
+            /** @description Its cost in US dollars; absent when unknown. */
             cost_usd: number | null;
-            /** @description Bounds of an unknown cost, in picodollars. */
+            /** @description Lower bound of an unknown cost, in US dollars; absent when the cost is known. */
             cost_lower_usd: number | null;
-            /** @description Bounds of an unknown cost, in picodollars. */
+            /** @description Upper bound of an unknown cost, in US dollars; absent when the cost is known, and when nothing bounds it. */
             cost_upper_usd: number | null;
             /** @description Model calls inside a router. */
             model_usage: components["schemas"]["ModelUsage"][];
             /** @description How many model calls the request made; absent when unknown. */
             inference_call_count: number | null;
-            /** @description What was reserved before it left, in picodollars; absent under `capability_only`. */
+            /** @description What was reserved before it left, in US dollars; absent under `capability_only`. */
             reserved_usd: number | null;
-            /** @description Seconds to the first piece of content or reasoning. */
+            /** @description Seconds to the first piece of content or reasoning; absent when none came. */
             ttft_s: number | null;
-            /** @description Seconds to the end. */
+            /** @description Seconds to the end; absent when the request was not written, or nobody saw the end. */
             latency_s: number | null;
-            /** @description Seconds the event loop was late at the first token. */
+            /** @description Seconds the event loop was late at the first token; absent when there is none. */
             first_token_lag_s: number | null;
-            /** @description `kernel` or `loop`. */
+            /** @description `kernel` or `loop`; empty without a first token. */
             first_token_clock: string | null;
             /** @description When it was dispatched. */
             started_at: number | null;
@@ -1043,11 +1264,11 @@ export interface components {
             contradicted: string[];
             /** @description Tokens by receipt. */
             original_usage: components["schemas"]["TokenUsage"] | null;
-            /** @description Cost by receipt, in picodollars; absent when unknown. */
+            /** @description Cost by receipt, in US dollars; absent when unknown. */
             original_cost_usd: number | null;
             /** @description Tokens by stream; absent when not verified. */
             usage: components["schemas"]["TokenUsage"] | null;
-            /** @description Cost by stream, in picodollars; absent when not verified. */
+            /** @description Cost by stream, in US dollars; absent when not verified. */
             cost_usd: number | null;
             /** @description Digest of the evidence; empty when there is none. */
             evidence_sha256: string | null;
@@ -1093,43 +1314,43 @@ export interface components {
             ordinal: number;
             /** @description Which offer of it, from 0. */
             offer: number;
-            /** @description The model name in the answer. */
+            /** @description The model name in the answer; empty when none came. */
             model: string | null;
-            /** @description The physical model a router chose. */
+            /** @description The physical model a router chose; empty when it did not say. */
             selected_model: string | null;
-            /** @description The router's decision. */
+            /** @description The router's decision; empty when it did not say. */
             decision: string | null;
-            /** @description The acknowledged configuration hash. */
+            /** @description The acknowledged configuration hash; empty when none was. */
             config_hash: string | null;
-            /** @description The last finish reason. */
+            /** @description The last finish reason; empty when none came. */
             finish_reason: string | null;
-            /** @description Whether the answer is whole. */
+            /** @description Whether the answer is whole; absent as long as the call has no end. */
             output_complete: boolean | null;
             /** @description The four buckets. */
             usage: components["schemas"]["TokenUsage"] | null;
             /** @description Why a bucket is unknown: stable flags. */
             usage_flags: string[];
-            /** @description Whether the endpoint said anything of cached input. */
+            /** @description Whether the endpoint itself gave a believable count of cached input; absent without a usage object. */
             cache_read_reported: boolean | null;
-            /** @description Its cost in picodollars; absent when unknown. */
+            /** @description Its cost in US dollars; absent when unknown. */
             cost_usd: number | null;
-            /** @description Bounds of an unknown cost, in picodollars. */
+            /** @description Lower bound of an unknown cost, in US dollars; absent when the cost is known. */
             cost_lower_usd: number | null;
-            /** @description Bounds of an unknown cost, in picodollars. */
+            /** @description Upper bound of an unknown cost, in US dollars; absent when the cost is known, and when nothing bounds it. */
             cost_upper_usd: number | null;
             /** @description Model calls inside a router. */
             model_usage: components["schemas"]["ModelUsage"][];
             /** @description How many model calls the request made; absent when unknown. */
             inference_call_count: number | null;
-            /** @description What was reserved before it left, in picodollars; absent under `capability_only`. */
+            /** @description What was reserved before it left, in US dollars; absent under `capability_only`. */
             reserved_usd: number | null;
-            /** @description Seconds to the first piece of content or reasoning. */
+            /** @description Seconds to the first piece of content or reasoning; absent when none came. */
             ttft_s: number | null;
-            /** @description Seconds to the end. */
+            /** @description Seconds to the end; absent when the request was not written, or nobody saw the end. */
             latency_s: number | null;
-            /** @description Seconds the event loop was late at the first token. */
+            /** @description Seconds the event loop was late at the first token; absent when there is none. */
             first_token_lag_s: number | null;
-            /** @description `kernel` or `loop`. */
+            /** @description `kernel` or `loop`; empty without a first token. */
             first_token_clock: string | null;
             /** @description When it was dispatched. */
             started_at: number | null;
@@ -1167,11 +1388,11 @@ export interface components {
             raw_usage: unknown;
             /** @description The four buckets. */
             usage: components["schemas"]["TokenUsage"] | null;
-            /** @description The cost that follows, in picodollars; absent when unknown. 0 for a call that did not happen. */
+            /** @description The cost that follows, in US dollars; absent when unknown. 0 for a call that did not happen. */
             cost_usd: number | null;
-            /** @description The cost with every prompt token at the fresh price, in picodollars; absent when unknown. */
+            /** @description The cost with every prompt token at the fresh price, in US dollars; absent when unknown. */
             cache_neutral_cost_usd: number | null;
-            /** @description All prompt tokens, which may be known without their split. */
+            /** @description All prompt tokens, which may be known without their split; absent when unknown. */
             prompt_tokens: number | null;
             /** @description How many model calls the request made; absent when unknown. */
             inference_call_count: number | null;
@@ -1231,6 +1452,15 @@ export interface components {
             /** @description How far it is. */
             progress: components["schemas"]["Progress"] | null;
         };
+        /** @description A claim about routers of this plan, or of runs that are compared with it. */
+        Claim: {
+            /** @description `non_inferiority`: the quality is at most `margin` below the strongest single model's. */
+            kind: string;
+            /** @description The largest loss of quality that counts as none, above 0 and below 1. */
+            margin: number;
+            /** @description The target it is about; absent means every candidate. */
+            target_id: string | null;
+        };
         /** @description One candidate target against the strongest single model; differences are candidate less baseline. */
         Comparison: {
             /** @description The strongest single model of the baseline run. */
@@ -1265,31 +1495,31 @@ export interface components {
             mcnemar_mid_p: number;
             /** @description `mcnemar_p` adjusted by Holm's method for all comparisons of this answer. */
             mcnemar_p_holm: number;
-            /** @description Cost of the baseline target's own calls, in picodollars; absent when unknown. */
+            /** @description Cost of the baseline target's own calls, in US dollars; absent when unknown. */
             baseline_subject_cost_usd: number | null;
-            /** @description Cost of the candidate target's own calls, in picodollars; absent when unknown. */
+            /** @description Cost of the candidate target's own calls, in US dollars; absent when unknown. */
             candidate_subject_cost_usd: number | null;
-            /** @description What the candidate saves of it, in percent; negative when it costs more. */
+            /** @description What the candidate saves of it, in percent; negative when it costs more, absent when unknown. */
             subject_cost_saving_percent: number | null;
             /** @description Why that is unknown; absent when it is known. */
             subject_cost_comparison_reason: string | null;
-            /** @description Cost of all calls for the baseline target, in picodollars; absent when unknown. */
+            /** @description Cost of all calls for the baseline target, in US dollars; absent when unknown. */
             baseline_total_cost_usd: number | null;
-            /** @description Cost of all calls for the candidate target, in picodollars; absent when unknown. */
+            /** @description Cost of all calls for the candidate target, in US dollars; absent when unknown. */
             candidate_total_cost_usd: number | null;
-            /** @description What the candidate saves of it, in percent. */
+            /** @description What the candidate saves of it, in percent; negative when it costs more, absent when unknown. */
             total_cost_saving_percent: number | null;
             /** @description Why that is unknown; absent when it is known. */
             total_cost_comparison_reason: string | null;
-            /** @description Cost of the baseline target's judges and simulators, in picodollars; absent when unknown. */
+            /** @description Cost of the baseline target's judges and simulators, in US dollars; absent when unknown. */
             baseline_evaluation_cost_usd: number | null;
-            /** @description Cost of the candidate target's judges and simulators, in picodollars; absent when unknown. */
+            /** @description Cost of the candidate target's judges and simulators, in US dollars; absent when unknown. */
             candidate_evaluation_cost_usd: number | null;
-            /** @description The baseline target's cost with every prompt token at the fresh price, in picodollars. */
+            /** @description The baseline target's cost with every prompt token at the fresh price, in US dollars; absent when unknown. */
             cache_neutral_baseline_cost_usd: number | null;
-            /** @description The candidate target's cost with every prompt token at the fresh price, in picodollars. */
+            /** @description The candidate target's cost with every prompt token at the fresh price, in US dollars; absent when unknown. */
             cache_neutral_candidate_cost_usd: number | null;
-            /** @description What the candidate saves of it, in percent. */
+            /** @description What the candidate saves of it, in percent; negative when it costs more, absent when unknown. */
             cache_neutral_cost_saving_percent: number | null;
             /** @description Why that is unknown; absent when it is known. */
             cache_neutral_cost_comparison_reason: string | null;
@@ -1311,6 +1541,16 @@ export interface components {
             null_routers: components["schemas"]["NullRouters"] | null;
             /** @description Where the router's wrong answers come from; absent as `null_routers`. */
             regret: components["schemas"]["Regret"] | null;
+            /** @description Variance-adaptive interval of `quality_delta`: lower and upper end. As valid as Hoeffding's, narrow where the sides seldom disagree. */
+            quality_delta_adaptive_ci95: number[];
+            /** @description Name of its method. */
+            quality_delta_adaptive_ci95_method: string;
+            /** @description What it covers and assumes, in words. */
+            quality_delta_adaptive_ci95_qualification: string;
+            /** @description The candidate less each single model of the baseline, all at once; verdicts and claims go by it. */
+            band: components["schemas"]["SimultaneousBand"] | null;
+            /** @description The claims that the plans made about this candidate before its run, judged. */
+            claims: components["schemas"]["NonInferiority"][];
         };
         /** @description The response for `ListComparisonOptions`. */
         ComparisonOptions: {
@@ -1378,7 +1618,7 @@ export interface components {
             comparisons: components["schemas"]["Comparison"][];
             /** @description The candidates in the order asked. */
             candidates: components["schemas"]["CandidateRun"][];
-            /** @description The margin asked for. */
+            /** @description The margin asked for; absent when none was. */
             margin: number | null;
             /** @description What a margin given with the request is worth, in words; absent without one. */
             margin_qualification: string | null;
@@ -1388,6 +1628,8 @@ export interface components {
             model_requests: number;
             /** @description The runs that were merged with their recoveries. */
             merged_run_ids: string[];
+            /** @description The sentences of this comparison that have a code. */
+            sayings: components["schemas"]["Saying"][];
         };
         /** @description One run as a side of a comparison. */
         ComparisonRun: {
@@ -1633,7 +1875,13 @@ export interface components {
             /** @description Runs that were linked; all of them are kept. */
             run_count: number;
             /** @description When it was deleted. */
-            delete_at: number | null;
+            deleted_at: number | null;
+            /** @constant */
+            deleted: true;
+            unlinked_runs: number;
+            runs_deleted: number;
+            /** @constant */
+            model_requests: 0;
         };
         /** @description One thing that stands in the way of a comparison. */
         Difference: {
@@ -1641,6 +1889,10 @@ export interface components {
             reason: string;
             /** @description A sentence for people, naming the first difference of its kind. */
             message: string;
+            /** @description What the sentence mentions, as text. */
+            facts: {
+                [key: string]: string;
+            };
         };
         /** @description A cell that can be tried again. */
         EligibleCell: {
@@ -1654,11 +1906,11 @@ export interface components {
             reason: string;
             /** @description Calls that were, or may have been, accepted. */
             call_count: number;
-            /** @description Their known cost, in picodollars. */
+            /** @description Their known cost, in US dollars. */
             known_spend_usd: number;
             /** @description Whether that is all of it. */
             spend_complete: boolean;
-            /** @description Upper bound of what they cost: known cost plus the reservations of the calls whose cost is unknown, in picodollars; absent when one of those has no reservation. */
+            /** @description Upper bound of what they cost: known cost plus the reservations of the calls whose cost is unknown, in US dollars; absent when one of those has no reservation. */
             spend_upper_usd: number | null;
         };
         /** @description Why a request failed: a sentence, and a stable reason (`code` is the same in small letters). */
@@ -1697,6 +1949,8 @@ export interface components {
             created_at: number | null;
             /** @description When a run was last linked. */
             updated_at: number | null;
+            /** @description Linked runs that have not ended. */
+            active_run_count: number;
         };
         /** @description The part of one run in an experiment. */
         ExperimentLink: {
@@ -1716,6 +1970,7 @@ export interface components {
             /** @description When it was linked. */
             created_at: number | null;
             run_id: string;
+            linked_at: number | null;
         };
         /** @description What an export was made from. */
         Export: {
@@ -1758,12 +2013,42 @@ export interface components {
             score: number | null;
             /** @description Tokens of its calls; an unknown bucket is absent. */
             usage: components["schemas"]["TokenUsage"] | null;
-            /** @description Cost of its calls, in picodollars; absent when unknown. */
+            /** @description Cost of its calls, in US dollars; absent when unknown. */
             cost_usd: number | null;
             /** @description Seconds of its calls; absent when unknown. */
             subject_latency_s: number | null;
             /** @description Final text of its last call; absent when there is none. */
             final: string | null;
+        };
+        /** @description How far two judges agree on one benchmark. */
+        JudgeAgreement: {
+            /** @description The benchmark. */
+            benchmark: string;
+            /** @description Answers on which both gave a verdict. */
+            pair_count: number;
+            /** @description Answers with a second judge that gave none. */
+            unpaired_count: number;
+            /** @description Share of pairs with equal verdicts, in [0, 1]; absent without pairs. */
+            observed: number | null;
+            /** @description Cohen's kappa, at most 1; absent without pairs, and when chance alone would always agree. */
+            kappa: number | null;
+        };
+        /** @description What is known of how well a run's judges judge. */
+        Judging: {
+            /** @description The run. */
+            run_id: string;
+            /** @description How far its two judges agree, by benchmark; only those whose answers were judged twice. */
+            agreements: components["schemas"]["JudgeAgreement"][];
+            /** @description Accuracies corrected by the audit in force, by benchmark and target; empty without one. */
+            audited: components["schemas"]["AuditedAccuracy"][];
+            /** @description The audit in force, the newest; empty without one. */
+            audit_id: string | null;
+            /** @description Who audited. */
+            auditor: string | null;
+            /** @description When it was imported. */
+            audit_at: number | null;
+            /** @description The headline of each target, corrected by the audit in force, in plan order; empty without one. */
+            headlines: components["schemas"]["AuditedHeadline"][];
         };
         /** @description The bounds of a run. Every number is finite and above zero unless said otherwise. */
         Limits: {
@@ -1783,7 +2068,7 @@ export interface components {
             repetition_window: number;
             /** @description How many times a period must recur, to the end of the text, to end a call. */
             repetition_limit: number;
-            /** @description Budget of the run, in picodollars. */
+            /** @description Budget of the run, in US dollars. */
             max_cost_usd: number;
             /** @description Longest a run may take, in seconds. */
             max_run_seconds: number;
@@ -1956,7 +2241,7 @@ export interface components {
                 [key: string]: components["schemas"]["NativeLimit"];
             };
         };
-        /** @description Figures of one target, or of one target on one benchmark. `protocol.md` 6.1 gives the formulas. */
+        /** @description Figures of one target, or of one target on one benchmark. A time is absent when nothing has it. */
         Metrics: {
             /** @description The target. */
             id: string;
@@ -1988,9 +2273,9 @@ export interface components {
             cost_usd: number | null;
             /** @description Known cost of the subject's calls. */
             known_cost_usd: number;
-            /** @description Whether `cost_picodollars` is known. */
+            /** @description Whether `cost_usd` is known. */
             cost_complete: boolean;
-            /** @description Cost with every prompt token at the fresh price; absent as `cost_picodollars`. */
+            /** @description Cost with every prompt token at the fresh price; absent as `cost_usd`. */
             cache_neutral_cost_usd: number | null;
             /** @description What that is, in words. */
             cache_neutral_cost_basis: string;
@@ -2050,7 +2335,7 @@ export interface components {
             failure_reasons: {
                 [key: string]: number;
             };
-            /** @description Upper bound of the spend: known cost plus what stays reserved, in picodollars. */
+            /** @description Upper bound of the spend: known cost plus what stays reserved, in US dollars; absent when a call has no reservation. */
             spend_upper_usd: number | null;
             /** @description Previewed cells by the router's selection status; only in a preview. */
             selection_statuses: {
@@ -2101,7 +2386,7 @@ export interface components {
             /** @description Most output tokens. */
             max_output_tokens: number;
         };
-        /** @description Whether a candidate is no worse than the baseline by more than a margin. */
+        /** @description Whether a candidate is no worse than the strongest single model by more than a margin. */
         NonInferiority: {
             /** @description The margin. */
             margin: number;
@@ -2109,6 +2394,12 @@ export interface components {
             verdict: string;
             /** @description The verdict in one sentence. */
             sentence: string;
+            /** @description Whether the margin came with the request, after answers could be looked at, and not from a plan. */
+            exploratory: boolean;
+            /** @description The run whose plan claims it; absent when exploratory. */
+            plan_run_id: string | null;
+            /** @description How many more cases would decide it if answers went on as they came; absent when decided, and when no number would. */
+            more_cases: number | null;
         };
         /** @description Policies that look at no question, computed from the single models' saved answers. */
         NullRouters: {
@@ -2147,19 +2438,19 @@ export interface components {
             correct: boolean | null;
             /** @description 0 or 1; absent without a grade. */
             score: number | null;
-            /** @description What was extracted from the answer. */
+            /** @description What was extracted from the answer; null when nothing was. */
             answer: unknown;
             /** @description More facts. */
             details: unknown;
-            /** @description Seconds from lease to end. */
+            /** @description Seconds from lease to end; absent while either time is unknown. */
             latency_s: number | null;
-            /** @description Seconds of the subject's calls. */
+            /** @description Seconds of the subject's calls; absent when any of them is unknown. */
             subject_latency_s: number | null;
-            /** @description Seconds to the first token of the first subject call. */
+            /** @description Seconds to the first token of the first subject call; absent when it is unknown. */
             ttft_s: number | null;
-            /** @description Tokens of the subject's calls. */
+            /** @description Tokens of the subject's calls; a bucket that is unknown in any of them is absent. */
             usage: components["schemas"]["TokenUsage"] | null;
-            /** @description Cost of the subject's calls, in picodollars; absent when unknown. */
+            /** @description Cost of the subject's calls, in US dollars; absent when unknown. */
             cost_usd: number | null;
             /** @description Subject calls. */
             call_count: number;
@@ -2199,7 +2490,7 @@ export interface components {
             baseline: components["schemas"]["PairSide"] | null;
             /** @description The candidate's answer. */
             candidate: components["schemas"]["PairSide"] | null;
-            /** @description Candidate's cost less baseline's, in picodollars; absent when one is unknown. */
+            /** @description Candidate's cost less baseline's, in US dollars; absent when one is unknown. */
             cost_delta_usd: number | null;
             /** @description Candidate's time less baseline's, in seconds; absent when one is unknown. */
             latency_delta_s: number | null;
@@ -2231,15 +2522,15 @@ export interface components {
             reason: string | null;
             /** @description Whether the answer is right; absent without a grade. */
             correct: boolean | null;
-            /** @description What was extracted from the answer. */
+            /** @description What was extracted from the answer; null when nothing was. */
             answer: unknown;
             /** @description The model that answered last; empty when unknown. */
             model: string | null;
             /** @description The router's decision; empty when there is none. */
             decision: string | null;
-            /** @description Cost of the subject's calls, in picodollars; absent when unknown. */
+            /** @description Cost of the subject's calls, in US dollars; absent when unknown. */
             cost_usd: number | null;
-            /** @description Seconds of the subject's calls. */
+            /** @description Seconds of the subject's calls; absent when any of them is unknown. */
             latency_s: number | null;
             /** @description The last call of the subject; empty when there is none. */
             call_id: string | null;
@@ -2254,7 +2545,7 @@ export interface components {
             name: string;
             /** @description Weighted quality, in expectation where the policy draws. */
             quality: number;
-            /** @description Cost over all cases, in picodollars, in expectation where the policy draws; absent when unknown. */
+            /** @description Cost over all cases, in US dollars, in expectation where the policy draws; absent when unknown. */
             cost_usd: number | null;
             /** @description Share of the cases by single model; only for mixes. */
             shares: {
@@ -2277,6 +2568,10 @@ export interface components {
             assumptions: string[];
             /** @description Model requests made for this answer: none. */
             model_requests: number;
+            /** @description Why expected costs are absent; empty when they are known. */
+            expected_gaps: components["schemas"]["SpendGap"][];
+            /** @description Why worst-case costs are absent; empty when they are known. */
+            worst_case_gaps: components["schemas"]["SpendGap"][];
         };
         /** @description One profile. */
         Profile: {
@@ -2304,12 +2599,16 @@ export interface components {
             expected_half_width: number;
             /** @description Smallest true difference that McNemar's test establishes with the wanted chance; absent when there is none. */
             detectable_difference: number | null;
-            /** @description The same for the Hoeffding interval. */
+            /** @description The same for the Hoeffding interval; absent when there is none. */
             hoeffding_detectable_difference: number | null;
-            /** @description What the calls are expected to cost, in picodollars; absent without prices. */
+            /** @description What all calls are expected to cost, in US dollars; absent when that is unknown: `expected_gaps`. */
             expected_cost_usd: number | null;
-            /** @description The most that the first call of every cell can cost, in picodollars; absent without prices. */
+            /** @description The most that all calls can cost, in US dollars; absent when that is unknown: `worst_case_gaps`. */
             worst_case_cost_usd: number | null;
+            /** @description Half the width of the interval that verdicts go by, where both sides disagree as assumed, as part of one. */
+            verdict_half_width: number;
+            /** @description Smallest true difference that a verdict establishes with the wanted chance; absent when there is none. */
+            verdict_detectable_difference: number | null;
         };
         /** @description How far a run is; derived from its cells. */
         Progress: {
@@ -2325,6 +2624,26 @@ export interface components {
             cancelled: number;
             /** @description Cells whose end is unknown; part of `failed`. */
             interrupted: number;
+        };
+        Recipe: {
+            target_id: string;
+            config_hash: string;
+            captured_at: number | null;
+            /** @description Hash of the configuration's source, the same before and after it was read. */
+            source_config_hash: string;
+            /** @description Hash of what the router made of it; equals the target's `config_hash`. */
+            generated_runtime_hash: string;
+            /** @description Hash of what the router ran; equals the target's `config_hash`. */
+            active_runtime_hash: string;
+            /** @description SHA-256 of the canonical JSON of `document`. */
+            recipe_sha256: string;
+            /** @description Where something was replaced by `<redacted>`, as paths. */
+            redactions: string[];
+            redacted: boolean;
+            source: string;
+            scope: string;
+        } & {
+            [key: string]: unknown;
         };
         /** @description How many cells there are of each kind. */
         RecoveryCounts: {
@@ -2345,11 +2664,11 @@ export interface components {
             status: string;
             /** @description How far it came. */
             progress: components["schemas"]["Progress"] | null;
-            /** @description Known cost of its calls, in picodollars. */
+            /** @description Known cost of its calls, in US dollars. */
             known_spend_usd: number;
             /** @description Whether that is all of it. */
             spend_complete: boolean;
-            /** @description Upper bound of its spend: known cost plus what stays reserved, in picodollars. */
+            /** @description Upper bound of its spend: known cost plus what stays reserved, in US dollars. */
             spend_upper_usd: number;
             /** @description Its frozen plan. */
             plan_sha256: string;
@@ -2368,7 +2687,7 @@ export interface components {
             counts: components["schemas"]["RecoveryCounts"] | null;
             /** @description The parent as it stands. */
             parent: components["schemas"]["RecoveryParent"] | null;
-            /** @description Budget of the child run, in picodollars; absent when the policy enforces none. */
+            /** @description Budget of the child run, in US dollars; absent when the policy enforces none. */
             new_attempt_budget_usd: number | null;
             /** @description Whether `RecoverRun` asks for `acknowledge_new_attempt`. */
             requires_new_attempt_acknowledgment: boolean;
@@ -2487,6 +2806,12 @@ export interface components {
             limitations: string[];
             /** @description What they were made from. */
             provenance: components["schemas"]["ReportProvenance"] | null;
+            /** @description What the plan claims, written down before the run; a comparison judges it. */
+            claims: components["schemas"]["Claim"][];
+            /** @description How well the run's judges judge, and accuracies corrected by people, beside which all other figures stay as judged; absent without an audit and without a second judge, and when runs are merged. */
+            judging: components["schemas"]["Judging"] | null;
+            /** @description The sentences of this report that have a code. */
+            sayings: components["schemas"]["Saying"][];
         };
         /** @description What first went wrong in a run. */
         ReportFailure: {
@@ -2532,11 +2857,11 @@ export interface components {
             targets: components["schemas"]["Metrics"][];
             /** @description From creation to the last change, in seconds. */
             wall_time_s: number;
-            /** @description Cost of all calls, in picodollars; absent when any is unknown. */
+            /** @description Cost of all calls, in US dollars; absent when any is unknown. */
             total_spend_usd: number | null;
-            /** @description Known cost of all calls, in picodollars. */
+            /** @description Known cost of all calls, in US dollars. */
             known_spend_usd: number;
-            /** @description Upper bound of the spend: known cost plus what stays reserved, in picodollars. */
+            /** @description Upper bound of the spend: known cost plus what stays reserved, in US dollars; absent when a call has no reservation. */
             spend_upper_usd: number | null;
         };
         /** @description Where a run's questions went and how they ended, counted over all planned cells. */
@@ -2556,15 +2881,15 @@ export interface components {
             benchmark: string;
             /** @description The stratum of the benchmark, such as a category; empty when the cases have none. */
             stratum: string | null;
-            /** @description The router's last decision; empty when there is none. */
+            /** @description The router's last decision; in a preview the one that it would take; empty when there is none. */
             decision: string | null;
-            /** @description The model that answered last; empty when nothing was sent, or when nobody said. */
+            /** @description The model that answered last; in a preview the one that would; empty when nothing was sent, or when nobody said. */
             model: string | null;
             /** @description `right`, `wrong`, `ungraded`, `failed`, `cancelled`, `sent_unknown` or `pending`. */
             outcome: string;
             /** @description The cells. */
             cell_count: number;
-            /** @description Known cost of their subject calls, in picodollars. */
+            /** @description Known cost of their subject calls, in US dollars. */
             known_cost_usd: number;
             /** @description Subject calls whose cost is unknown. */
             unknown_cost_count: number;
@@ -2597,6 +2922,12 @@ export interface components {
             parent_run_id: string | null;
             /** @description The runs that try cells of this one again, oldest first; empty in lists. */
             child_run_ids: string[];
+            /** @description Whether no more cells are leased; false once it has ended. */
+            paused: boolean;
+            /** @description Cells that may be in hand at once: what the plan says, or what an operator set since. */
+            concurrency: number;
+            /** @description What cells of the run need that no executor has that lives now, such as `a grader with a sandbox`; empty when none waits for such a thing. Output only. */
+            waiting_for: string[];
             plan_sha256: string;
             manifest: components["schemas"]["Manifest"];
         };
@@ -2614,6 +2945,61 @@ export interface components {
             data: unknown;
             at: number | null;
             kind: string;
+        };
+        RunOption: {
+            /** @description Its id, `run-` and 20 hex digits; sorts by time. */
+            id: string;
+            /** @description Who started it. */
+            owner: string;
+            /** @description `queued`, `running`, `completed`, `failed`, `cancelled` or `interrupted`. */
+            status: string;
+            /** @description Stable reason of a status other than `completed`. */
+            reason: string | null;
+            /** @description A sentence about the reason. */
+            error: string | null;
+            /** @description When it was created. */
+            created_at: number | null;
+            /** @description When it last changed. */
+            updated_at: number | null;
+            /** @description How far it is. */
+            progress: components["schemas"]["Progress"] | null;
+            /** @description The key it was started with. */
+            idempotency_key: string;
+            /** @description Program, versions and machine, captured at the start. */
+            provenance: unknown;
+            /** @description Its parts in experiments; only in `GetRun`, `ListRuns` and `ListExperimentRuns`. */
+            experiment_roles: components["schemas"]["ExperimentLink"][];
+            /** @description The run whose cells this one tries again; empty unless it is a recovery. */
+            parent_run_id: string | null;
+            /** @description The runs that try cells of this one again, oldest first; empty in lists. */
+            child_run_ids: string[];
+            /** @description Whether no more cells are leased; false once it has ended. */
+            paused: boolean;
+            /** @description Cells that may be in hand at once: what the plan says, or what an operator set since. */
+            concurrency: number;
+            /** @description What cells of the run need that no executor has that lives now, such as `a grader with a sandbox`; empty when none waits for such a thing. Output only. */
+            waiting_for: string[];
+            plan_sha256: string;
+            manifest: components["schemas"]["ManifestSummary"];
+            /** @constant */
+            manifest_summary: true;
+            run_id: string;
+            name: string;
+            profile: string;
+            case_count: number;
+        };
+        /** @description The recipe of one router of a run, or why there is none. */
+        RunRecipe: {
+            /** @description The router. */
+            target_id: string;
+            /** @description `captured` or `unavailable`. */
+            status: string;
+            /** @description Why it is unavailable, a stable code; empty when it was captured. */
+            reason: string | null;
+            /** @description The configuration hash that the plan names; empty when it names none. */
+            config_hash: string | null;
+            /** @description The recipe; absent when it is unavailable. Lists leave its document out. */
+            recipe: components["schemas"]["Recipe"] | null;
         };
         /** @description A run. */
         RunRow: {
@@ -2643,6 +3029,12 @@ export interface components {
             parent_run_id: string | null;
             /** @description The runs that try cells of this one again, oldest first; empty in lists. */
             child_run_ids: string[];
+            /** @description Whether no more cells are leased; false once it has ended. */
+            paused: boolean;
+            /** @description Cells that may be in hand at once: what the plan says, or what an operator set since. */
+            concurrency: number;
+            /** @description What cells of the run need that no executor has that lives now, such as `a grader with a sandbox`; empty when none waits for such a thing. Output only. */
+            waiting_for: string[];
             plan_sha256: string;
             manifest: components["schemas"]["ManifestSummary"];
             /** @constant */
@@ -2659,6 +3051,17 @@ export interface components {
             /** @description Calls of either side whose cost is unknown. */
             unknown_cost_calls: number;
         };
+        /** @description A sentence for people that an answer holds, so that programs can tell it in other words or another language. */
+        Saying: {
+            /** @description The sentence as it stands in the answer. */
+            text: string;
+            /** @description Stable code, such as `COST_UNKNOWN_CANDIDATE`. */
+            code: string;
+            /** @description What the sentence mentions, as text. */
+            facts: {
+                [key: string]: string;
+            };
+        };
         /** @description Which dataset serves one benchmark. */
         SelectedBenchmark: {
             /** @description The benchmark. */
@@ -2674,6 +3077,26 @@ export interface components {
             id: string;
             reason_code: string | null;
         };
+        /** @description Differences of weighted quality between one candidate and every single model. With a chance of 95 % or more all intervals of all candidates of the answer hold at once, so picking the strongest single model after the fact is paid for. */
+        SimultaneousBand: {
+            /** @description One row a single model of the baseline run, in plan order. */
+            singles: components["schemas"]["SingleDifference"][];
+            /** @description The candidate less the single model that is truly the best, whichever that is: lower and upper end. */
+            best_single_delta_interval: number[];
+            /** @description Error level of each interval: 0.05 divided by all intervals of the answer. */
+            alpha: number;
+            /** @description Name of the method. */
+            method: string;
+        };
+        /** @description A candidate less one single model. */
+        SingleDifference: {
+            /** @description The single model. */
+            target_id: string;
+            /** @description Difference of weighted quality. */
+            quality_delta: number;
+            /** @description Its interval in the band: lower and upper end. */
+            interval: number[];
+        };
         /** @description A file a dataset was made from. */
         SourceFile: {
             /** @description Its name within the source. */
@@ -2685,11 +3108,11 @@ export interface components {
         Spend: {
             /** @description The run. */
             run_id: string;
-            /** @description Known cost of all calls, in picodollars. */
+            /** @description Known cost of all calls, in US dollars. */
             known_cost_usd: number;
-            /** @description Reservations of open calls and of calls whose cost is unknown, in picodollars. */
+            /** @description Reservations of open calls and of calls whose cost is unknown, in US dollars. */
             reserved_usd: number;
-            /** @description The budget, in picodollars; absent when the policy enforces none. */
+            /** @description The budget, in US dollars; absent when the policy enforces none. */
             max_cost_usd: number | null;
             /** @description Calls in all. */
             call_count: number;
@@ -2697,6 +3120,17 @@ export interface components {
             open_call_count: number;
             /** @description Calls that ended with an unknown cost. */
             unknown_cost_count: number;
+        };
+        /** @description One reason why a figure of spend is unknown. */
+        SpendGap: {
+            /** @description `NO_PRICES` (the target has none), `AGENT_PROMPT_UNBOUNDED` (an agent's requests are as long as its harness makes them, and the target's window is not registered), `JUDGE_NOT_NAMED` (the options name no judge), `GRADER_UNKNOWN` (a grader of another package may ask judges anything), `AGENT_LENGTH_UNKNOWN` (nobody knows how long an agent's conversation will be; of expected spend only). */
+            reason: string;
+            /** @description The benchmark it concerns; empty for all. */
+            benchmark: string;
+            /** @description The target it concerns; empty for all. */
+            target_id: string;
+            /** @description The same in a sentence. */
+            message: string;
         };
         /** @description Whether a router's choices do better than the same choices dealt out at random. */
         SplitTest: {
@@ -2748,7 +3182,7 @@ export interface components {
             /** @description Its configuration hash; empty when it has none. */
             config_hash: string | null;
         };
-        /** @description The four exclusive token buckets of one call. An absent bucket is unknown; it is never zero. */
+        /** @description The four exclusive token buckets of one call, filled in by accounting. An absent bucket is unknown; it is never zero. */
         TokenUsage: {
             /** @description Prompt tokens that were neither read from nor written to a cache. */
             input_tokens: number | null;
@@ -3241,6 +3675,8 @@ export interface operations {
                             [key: string]: number;
                         };
                         worst_case_cost_usd: number | null;
+                        worst_case_gaps: components["schemas"]["SpendGap"][];
+                        most_calls: number;
                         /** @constant */
                         status: "validated";
                         /** @constant */
@@ -3270,7 +3706,9 @@ export interface operations {
                 status?: "queued" | "running" | "completed" | "failed" | "cancelled" | "interrupted";
                 /** @description Only this mode. */
                 mode?: "live" | "preview" | "replay";
-                /** @description Only runs whose name or target ids hold this. */
+                /** @description Only this profile. */
+                profile?: "smoke" | "quick" | "standard";
+                /** @description Only runs whose id or name, or a target's id, kind or model holds this. */
                 q?: string;
             };
             header?: never;
@@ -3385,6 +3823,113 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": Record<string, unknown>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    pause_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, unknown>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    resume_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, unknown>;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    set_concurrency: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    concurrency: number;
+                };
             };
         };
         responses: {
@@ -3526,6 +4071,8 @@ export interface operations {
                 role?: "subject" | "judge" | "simulator";
                 /** @description Only this finish reason. */
                 finish_reason?: string;
+                /** @description Only ended calls whose receipt does not say what they cost. */
+                unknown_cost?: boolean;
                 /** @description Only this reason. */
                 reason?: string;
                 /** @description Only what this model answered. */
@@ -3833,7 +4380,7 @@ export interface operations {
                     baseline_run_id: string;
                     /** @description The runs to compare with it, 1 to 32, each once. */
                     candidate_run_ids?: string[];
-                    /** @description The largest loss of quality that still counts as none, above 0 and below 1; absent asks for no such verdict. It says something only when it was chosen before anybody looked at the answers. */
+                    /** @description The largest loss of quality that still counts as none, above 0 and below 1; absent asks for no such verdict. What it finds is exploratory; a margin that is to support a claim stands in the plan (`claims`), before the run. */
                     margin?: number | null;
                     /** @description Leave out the null routers and the regret. */
                     figures_only?: boolean;
@@ -3932,6 +4479,44 @@ export interface operations {
                 baseline_target_id?: string;
                 /** @description A target of the candidate; needed when it has several. */
                 candidate_target_id?: string;
+                /** @description The kind of file. */
+                format?: "csv" | "json" | "parquet";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    comparison_file: {
+        parameters: {
+            query: {
+                /** @description The run with the single models. */
+                baseline_run_id: string;
+                /** @description The runs to compare with it, commas between. */
+                candidate_run_ids: string;
+                /** @description The largest loss of quality that counts as none, in thousandths. */
+                margin_thousandths?: number;
                 /** @description The kind of file. */
                 format?: "csv" | "json" | "parquet";
             };
@@ -4439,9 +5024,9 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        baseline: components["schemas"]["RunRow"] | null;
-                        baselines: components["schemas"]["RunRow"][];
-                        options: components["schemas"]["RunRow"][];
+                        baseline: components["schemas"]["RunOption"] | null;
+                        baselines: components["schemas"]["RunOption"][];
+                        options: components["schemas"]["RunOption"][];
                         next_cursor: string | null;
                         has_more: boolean;
                         scanned_pairs: number;
@@ -4493,7 +5078,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        manifest: Record<string, unknown>;
+                        manifest: components["schemas"]["Manifest"];
                         plan_sha256: string;
                         case_sha256: string;
                         total: number;
@@ -4502,6 +5087,8 @@ export interface operations {
                             [key: string]: number;
                         };
                         worst_case_cost_usd: number | null;
+                        worst_case_gaps: components["schemas"]["SpendGap"][];
+                        most_calls: number;
                         /** @constant */
                         status: "validated";
                         /** @constant */
@@ -4524,7 +5111,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
-                after?: string;
+                after?: number;
                 /** @description Most to return. */
                 limit?: number;
             };
@@ -4542,7 +5129,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         experiments: components["schemas"]["Experiment"][];
-                        next_cursor: string | null;
+                        next_cursor: number | null;
                         has_more: boolean;
                     };
                 };
@@ -4571,7 +5158,7 @@ export interface operations {
                     /** @description 1 to 160 characters that are not all spaces. */
                     name: string;
                     /** @description 1 to 128 characters; the same key with the same name gives the experiment that exists. Required. */
-                    idempotency_key: string;
+                    idempotency_key?: string;
                 };
             };
         };
@@ -4662,7 +5249,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description `next_cursor` of the page before. */
-                after?: string;
+                after?: number;
                 /** @description Most to return. */
                 limit?: number;
             };
@@ -4683,7 +5270,7 @@ export interface operations {
                     "application/json": {
                         experiment: components["schemas"]["Experiment"];
                         members: components["schemas"]["ExperimentMember"][];
-                        next_cursor: string | null;
+                        next_cursor: number | null;
                         has_more: boolean;
                     };
                 };
@@ -4724,7 +5311,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ExperimentMember"];
+                    "application/json": components["schemas"]["AttachedRun"];
                 };
             };
             /** @description The request failed. */
@@ -4756,7 +5343,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        recipes: Record<string, unknown>[];
+                        recipes: components["schemas"]["RunRecipe"][];
                     };
                 };
             };
@@ -4791,7 +5378,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, unknown>;
+                    "application/json": components["schemas"]["Recipe"];
                 };
             };
             /** @description The request failed. */
@@ -4943,6 +5530,146 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RoutingFlow"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    judging: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Judging"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    import_audit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    auditor: string;
+                    labels: {
+                        case_id: string;
+                        target_id: string;
+                        correct: boolean;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Judging"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    report_page: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    comparison_report_page: {
+        parameters: {
+            query: {
+                /** @description The run with the single models. */
+                baseline_run_id: string;
+                /** @description The runs to compare with it, commas between. */
+                candidate_run_ids: string;
+                /** @description The largest loss of quality that counts as none, in thousandths. */
+                margin_thousandths?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
             /** @description The request failed. */

@@ -21,12 +21,9 @@ export type DatasetDetail = Schemas['DatasetDetail']
 export type DatasetCase = Schemas['DatasetCase']
 export type DatasetSelection = Schemas['DatasetSelection']
 export type Preparation = Schemas['DatasetPreparation']
-export type Limits = Schemas['Limits']
 export type Target = Schemas['ManifestTarget']
 export type TokenUsage = Schemas['TokenUsage']
 export type CheckedPlan = Answer<'/plans', 'post'>
-
-export const ENDED = ['completed', 'failed', 'cancelled', 'interrupted'] as const
 
 /** Whether a run with this status may still change. */
 export function isActive(status: string): boolean {

@@ -1,18 +1,17 @@
 import { Button, Menu, useMantineColorScheme, type MantineColorScheme } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
+import { Suspense, useCallback, useEffect, useMemo, useState } from 'react'
+import { PAGES } from './pages'
 import { useSession, useSignOut } from './session'
 import { healthQuery } from '../api/queries'
+import { LinkRow } from '../components/LinkRow'
+import { lazily } from '../components/lazily'
+import { useKeys } from '../components/useKeys'
 import { common } from '../i18n/common'
 import { LANGUAGES, useLanguage, useTexts, type Language } from '../i18n/messages'
 
-const PAGES = [
-  { to: '/runs', text: 'runs' },
-  { to: '/create', text: 'create' },
-  { to: '/compare', text: 'compare' },
-  { to: '/datasets', text: 'datasets' },
-  { to: '/targets', text: 'targets' },
-] as const
+const GoTo = lazily(() => import('./GoTo').then((module) => module.GoTo))
 
 /** What stands around every page. */
 export function Layout() {
@@ -28,14 +27,15 @@ export function Layout() {
           <img src="/favicon.svg" alt="" width={24} height={24} />
           <span>{t('product')}</span>
         </Link>
-        <nav aria-label={t('navigation')} className="nav">
+        <LinkRow label={t('navigation')} className="nav">
           {PAGES.map((page) => (
             <Link key={page.to} to={page.to} className="nav-link" activeProps={{ 'aria-current': 'page' }}>
               {t(page.text)}
             </Link>
           ))}
-        </nav>
+        </LinkRow>
         <div className="topbar-end">
+          <GoToButton />
           <LanguageMenu />
           <ThemeMenu />
           <SignOut />
@@ -49,6 +49,35 @@ export function Layout() {
       <main id="content" tabIndex={-1}>
         <Outlet />
       </main>
+    </>
+  )
+}
+
+/** Everything by its name: opened by a click, by Ctrl K or ⌘ K, or by ? where nobody types. */
+function GoToButton() {
+  const t = useTexts(common)
+  const [open, setOpen] = useState(false)
+  const close = useCallback(() => setOpen(false), [])
+  useKeys(useMemo(() => ({ '?': () => setOpen(true) }), []))
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      setOpen(true)
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [])
+  return (
+    <>
+      <Button variant="subtle" color="gray" size="compact-sm" aria-keyshortcuts="Control+K Meta+K" onClick={() => setOpen(true)}>
+        {t('goTo')}
+      </Button>
+      {open && (
+        <Suspense>
+          <GoTo onClose={close} />
+        </Suspense>
+      )}
     </>
   )
 }
@@ -90,7 +119,8 @@ const SCHEMES: Record<MantineColorScheme, 'light' | 'dark' | 'system'> = { light
 
 function ThemeMenu() {
   const t = useTexts(common)
-  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  // To suspend transitions it would write a style element, which the Content-Security-Policy forbids.
+  const { colorScheme, setColorScheme } = useMantineColorScheme({ keepTransitions: true })
   return (
     <Menu position="bottom-end">
       <Menu.Target>

@@ -3,11 +3,13 @@ import type { QueryClient } from '@tanstack/react-query'
 import { compareSearch } from '../pages/compare/search'
 import { createSearch } from '../pages/create/search'
 import { datasetSearch, datasetsSearch } from '../pages/datasets/search'
+import { SECTIONS } from '../pages/run/sections'
+import { experimentsSearch } from '../pages/experiments/search'
 import { callsSearch, evidenceSearch, questionsSearch } from '../pages/run/search'
 import { runsSearch } from '../pages/runs/search'
 import { Failed, Missing } from './Trouble'
 import { Layout } from './Layout'
-import { Loading } from '../components/Notices'
+import { LoadingPage } from '../components/Notices'
 
 const root = createRootRouteWithContext<{ queries: QueryClient }>()({ component: Layout, notFoundComponent: Missing })
 
@@ -16,7 +18,11 @@ function fromReleased(search: Record<string, unknown>): never {
   const text = (name: string) => (typeof search[name] === 'string' ? (search[name] as string) : undefined)
   const run = text('run')
   const dataset = text('dataset')
-  if (run) throw redirect({ to: '/runs/$runId', params: { runId: run }, replace: true })
+  const section = SECTIONS.find((name) => name === text('section')) ?? 'results'
+  if (run) throw redirect({ to: `/runs/$runId/${section}`, params: { runId: run }, replace: true })
+  const experiment = text('experiment')
+  if (experiment && (text('view') ?? 'experiments') === 'experiments') throw redirect({ to: '/experiments/$experimentId', params: { experimentId: experiment }, replace: true })
+  if (text('view') === 'experiments') throw redirect({ to: '/experiments', search: {}, replace: true })
   if (text('view') === 'compare') throw redirect({ to: '/compare', search: compareSearch(search), replace: true })
   if (text('view') === 'new') throw redirect({ to: '/create', search: createSearch(search), replace: true })
   if (text('view') === 'preview') throw redirect({ to: '/create', search: { ...createSearch(search), mode: 'preview' }, replace: true })
@@ -25,8 +31,9 @@ function fromReleased(search: Record<string, unknown>): never {
   throw redirect({ to: '/runs', search: runsSearch(search), replace: true })
 }
 
-const start = createRoute({ getParentRoute: () => root, path: '/', beforeLoad: ({ search }) => fromReleased(search as Record<string, unknown>) })
-const released = createRoute({ getParentRoute: () => root, path: '/evaluation', beforeLoad: ({ search }) => fromReleased(search as Record<string, unknown>) })
+const anySearch = (search: Record<string, unknown>) => search
+const start = createRoute({ getParentRoute: () => root, path: '/', validateSearch: anySearch, beforeLoad: ({ search }) => fromReleased(search) })
+const released = createRoute({ getParentRoute: () => root, path: '/evaluation', validateSearch: anySearch, beforeLoad: ({ search }) => fromReleased(search) })
 
 const runs = createRoute({
   getParentRoute: () => root,
@@ -71,6 +78,17 @@ const evidence = createRoute({
   component: lazyRouteComponent(() => import('../pages/run/EvidenceTab'), 'EvidenceTab'),
 })
 
+const recipe = createRoute({
+  getParentRoute: () => run,
+  path: 'recipe',
+  component: lazyRouteComponent(() => import('../pages/run/recipe/RecipeTab'), 'RecipeTab'),
+})
+const recovery = createRoute({
+  getParentRoute: () => run,
+  path: 'recovery',
+  component: lazyRouteComponent(() => import('../pages/run/recovery/RecoveryTab'), 'RecoveryTab'),
+})
+
 const create = createRoute({
   getParentRoute: () => root,
   path: '/create',
@@ -83,6 +101,18 @@ const compare = createRoute({
   path: '/compare',
   validateSearch: compareSearch,
   component: lazyRouteComponent(() => import('../pages/compare/ComparePage'), 'ComparePage'),
+})
+
+const experiments = createRoute({
+  getParentRoute: () => root,
+  path: '/experiments',
+  validateSearch: experimentsSearch,
+  component: lazyRouteComponent(() => import('../pages/experiments/ExperimentsPage'), 'ExperimentsPage'),
+})
+const experiment = createRoute({
+  getParentRoute: () => root,
+  path: '/experiments/$experimentId',
+  component: lazyRouteComponent(() => import('../pages/experiments/ExperimentPage'), 'ExperimentPage'),
 })
 
 const datasets = createRoute({
@@ -108,9 +138,11 @@ const tree = root.addChildren([
   start,
   released,
   runs,
-  run.addChildren([runStart, results, questions, calls, evidence]),
+  run.addChildren([runStart, results, questions, calls, evidence, recipe, recovery]),
   create,
   compare,
+  experiments,
+  experiment,
   datasets,
   dataset,
   targets,
@@ -122,7 +154,9 @@ export function makeRouter(queries: QueryClient) {
     context: { queries },
     defaultPreload: 'intent',
     scrollRestoration: true,
-    defaultPendingComponent: () => <Loading />,
+    // What a page's own reader of the address did not take is not there.
+    search: { strict: true },
+    defaultPendingComponent: LoadingPage,
     defaultErrorComponent: Failed,
     defaultNotFoundComponent: Missing,
   })

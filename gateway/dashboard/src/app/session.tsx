@@ -1,6 +1,6 @@
 // Who is signed in. Without a token everybody on this machine is; with one, a browser shows it once and gets a cookie.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
-import { createContext, useContext, useEffect, type ReactNode } from 'react'
+import { createContext, useContext, useEffect, useRef, type ReactNode } from 'react'
 import { get, remove, setCsrfToken, setSignedOutHandler, type Answer } from '../api/client'
 import { Loading, Unavailable } from '../components/Notices'
 import { common } from '../i18n/common'
@@ -9,7 +9,7 @@ import { SignIn } from '../pages/session/SignIn'
 
 export type Session = Answer<'/session'>
 
-export const sessionQuery = queryOptions({
+const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async ({ signal }) => {
     const session = await get('/session', { signal })
@@ -27,6 +27,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
   const t = useTexts(common)
   const queries = useQueryClient()
   const session = useQuery(sessionQuery)
+  const last = useRef<Session | null>(null)
   useEffect(() => {
     setSignedOutHandler(() => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey }))
   }, [queries])
@@ -37,8 +38,20 @@ export function SessionGate({ children }: { children: ReactNode }) {
       </div>
     )
   }
-  if (!session.data.signed_in) return <SignIn onDone={() => void queries.resetQueries()} />
-  return <Context.Provider value={session.data}>{children}</Context.Provider>
+  const { signed_in: signedIn } = session.data
+  const shown = signedIn ? session.data : last.current
+  last.current = shown
+  return (
+    <>
+      {!signedIn && <SignIn expired={shown !== null} onDone={(actor) => void (actor === shown?.actor ? queries.invalidateQueries() : queries.resetQueries())} />}
+      {/* A session that ends takes nothing that was filled in with it; somebody else finds a page of their own. */}
+      {shown !== null && (
+        <div hidden={!signedIn} inert={!signedIn} key={shown.actor ?? ''}>
+          <Context.Provider value={shown}>{children}</Context.Provider>
+        </div>
+      )}
+    </>
+  )
 }
 
 /** The session of whoever looks at the page. */

@@ -5,7 +5,7 @@ import { linear, padded } from './scale'
 import { useWidth } from './useWidth'
 
 /** One line of the chart: a difference with its interval, or the reason why there is none. */
-export interface ForestRow {
+interface ForestRow {
   key: string
   name: string
   value: number | null

@@ -7,6 +7,7 @@ import { placeLabels } from './labels'
 import { messages } from './messages'
 import { linear, logarithmic, padded, type Scale } from './scale'
 import { useWidth } from './useWidth'
+import { Scroll } from '../components/Scroll'
 
 /** One target on the plane. */
 export interface PlanePoint {
@@ -215,7 +216,7 @@ function Twin({ points, best }: { points: PlanePoint[]; best: Set<string> }) {
   return (
     <details className="twin">
       <summary>{t('asTable')}</summary>
-      <div className="scroll" tabIndex={0} role="region" aria-label={t('asTable')}>
+      <Scroll label={t('asTable')}>
         <table className="table">
           <thead>
             <tr>
@@ -240,7 +241,7 @@ function Twin({ points, best }: { points: PlanePoint[]; best: Set<string> }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </details>
   )
 }

@@ -19,24 +19,32 @@ type LaidBand = SankeyLink<Node, Band>
 /** What a reader picked: the values of the two ends of a band. */
 export type Picked = Partial<Record<Column, string | null>>
 
+interface Props {
+  rows: FlowRow[]
+  measure: Measure
+  columns?: readonly Column[] | undefined
+  onPick?: ((picked: Picked) => void) | undefined
+}
+
 /** The flow of questions from left to right. `onPick` is told the ends of the band that is opened. */
-export function Sankey({ rows, measure, onPick }: { rows: FlowRow[]; measure: Measure; onPick?: ((picked: Picked) => void) | undefined }) {
+export function Sankey({ rows, measure, columns = COLUMNS, onPick }: Props) {
   const t = useTexts(messages)
   const [ref, space] = useWidth(900)
   const width = Math.max(LEAST_WIDTH, space)
-  const flow = useMemo(() => makeFlow(rows, measure), [rows, measure])
-  const height = TOP + Math.max(220, 34 * Math.max(...COLUMNS.map((column) => flow.nodes.filter((node) => node.column === column).length)))
-  const laid = useMemo(() => layOut(flow.nodes, flow.bands, width, height), [flow, width, height])
+  const flow = useMemo(() => makeFlow(rows, measure, columns), [rows, measure, columns])
+  const height = TOP + Math.max(220, 34 * Math.max(...columns.map((column) => flow.nodes.filter((node) => node.column === column).length)))
+  const laid = useMemo(() => layOut(flow.nodes, flow.bands, columns, width, height), [flow, columns, width, height])
   const colors = useMemo(() => colorsOf(flow.nodes), [flow.nodes])
   const amount = (value: number) => (measure === 'questions' ? count(value) : usd(value)) ?? ''
   const named = (node: Node) => nameOf(node, t)
+  const last = columns.length - 1
   const path = sankeyLinkHorizontal<Node, Band>()
   return (
     <div ref={ref} className="scroll chart" tabIndex={0} role="region" aria-label={t('flowLabel')}>
       <svg width={width} height={height} role="group" aria-label={t('flowLabel')} className="sankey">
-        {COLUMNS.map((column, index) => (
-          <text key={column} x={(index / 3) * width} y={14} textAnchor={index === 0 ? 'start' : index === 3 ? 'end' : 'middle'} className="column" aria-hidden>
-            {t(TITLES[column])}
+        {columns.map((column, index) => (
+          <text key={column} x={(index / last) * width} y={14} textAnchor={index === 0 ? 'start' : index === last ? 'end' : 'middle'} className="column" aria-hidden>
+            {t(column === 'model' && !columns.includes('outcome') ? 'modelChosen' : TITLES[column])}
           </text>
         ))}
         {laid.links.map((link) => {
@@ -78,10 +86,10 @@ export function Sankey({ rows, measure, onPick }: { rows: FlowRow[]; measure: Me
   )
 }
 
-function layOut(nodes: Node[], bands: Band[], width: number, height: number): { nodes: LaidNode[]; links: LaidBand[] } {
+function layOut(nodes: Node[], bands: Band[], columns: readonly Column[], width: number, height: number): { nodes: LaidNode[]; links: LaidBand[] } {
   const make = sankey<Node, Band>()
     .nodeId((node) => node.id)
-    .nodeAlign((node) => COLUMNS.indexOf(node.column))
+    .nodeAlign((node) => columns.indexOf(node.column))
     .nodeSort(null)
     .nodeWidth(10)
     .nodePadding(16)

@@ -38,6 +38,7 @@ export interface Flow {
 
 /** The most nodes in a column; what is smaller than the rest stands together in one. */
 const MOST = 12
+// What a row says in a column. With several benchmarks, categories carry their benchmark's name.
 const KEY: Record<Column, (row: FlowRow, several: boolean) => string | null> = {
   category: (row, several) => (several ? row.benchmark + (row.stratum ? ` / ${row.stratum}` : '') : (row.stratum ?? row.benchmark)),
   decision: (row) => row.decision,
@@ -46,12 +47,7 @@ const KEY: Record<Column, (row: FlowRow, several: boolean) => string | null> = {
 }
 const OUTCOME_ORDER = ['right', 'wrong', 'ungraded', 'failed', 'cancelled', 'sent_unknown', 'pending']
 
-/** What the rows say in a column. With several benchmarks, categories carry their benchmark's name. */
-export function valueIn(column: Column, row: FlowRow, several: boolean): string | null {
-  return KEY[column](row, several)
-}
-
-export function hasSeveralBenchmarks(rows: readonly FlowRow[]): boolean {
+function hasSeveralBenchmarks(rows: readonly FlowRow[]): boolean {
   return new Set(rows.map((row) => row.benchmark)).size > 1
 }
 

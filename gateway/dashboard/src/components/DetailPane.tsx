@@ -1,10 +1,25 @@
-import { CloseButton } from '@mantine/core'
+import { Button, CloseButton } from '@mantine/core'
 import { useEffect, useRef, type ReactNode } from 'react'
+import { visible } from '../format/visible'
 import { common } from '../i18n/common'
 import { useTexts } from '../i18n/messages'
+import { CopyButton } from './CopyButton'
 
-/** One thing in full beside its list: the list keeps its place. Escape closes it. */
-export function DetailPane({ title, actions, onClose, children }: { title: string; actions?: ReactNode; onClose: () => void; children: ReactNode }) {
+/** To the row before and after the open one. */
+export interface Walk {
+  next: () => void
+  previous: () => void
+}
+
+interface Props {
+  title: string
+  walk?: Walk | undefined
+  onClose: () => void
+  children: ReactNode
+}
+
+/** One thing in full beside its list, which keeps its place: with a way to its neighbours and a link to it. Escape closes it. */
+export function DetailPane({ title, walk, onClose, children }: Props) {
   const t = useTexts(common)
   const pane = useRef<HTMLElement>(null)
   useEffect(() => {
@@ -21,9 +36,19 @@ export function DetailPane({ title, actions, onClose, children }: { title: strin
   return (
     <aside className="detail section" ref={pane} tabIndex={-1} aria-label={title}>
       <div className="section-head">
-        <h2 className="wrap">{title}</h2>
+        <h2 className="wrap">{visible(title)}</h2>
         <div className="actions">
-          {actions}
+          {walk && (
+            <>
+              <Button size="compact-sm" variant="default" onClick={walk.previous}>
+                {t('walkPrevious')}
+              </Button>
+              <Button size="compact-sm" variant="default" onClick={walk.next}>
+                {t('walkNext')}
+              </Button>
+            </>
+          )}
+          <CopyButton text={location.href} label={t('copyLink')} />
           <CloseButton aria-label={t('close')} onClick={onClose} />
         </div>
       </div>

@@ -8,7 +8,7 @@ const messages = defineMessages(
 )
 
 /** Whether `value` is a rectangular grid of digits. */
-export function isGrid(value: unknown): value is Grid {
+function isGrid(value: unknown): value is Grid {
   if (!Array.isArray(value) || value.length === 0 || value.length > 60) return false
   const width = Array.isArray(value[0]) ? value[0].length : 0
   return width > 0 && width <= 60 && value.every((row) => Array.isArray(row) && row.length === width && row.every(isCell))
@@ -24,7 +24,7 @@ export function gridsIn(value: unknown): Grid[] | null {
   return Array.isArray(value) && value.length > 0 && value.length <= 20 && value.every(isGrid) ? value : null
 }
 
-/** One grid, drawn. Every cell also carries its digit, so that colour alone says nothing. */
+/** One grid, drawn: a path for each colour, for large tasks have thousands of cells. Its digit is its title, so that colour alone says nothing. */
 export function GridView({ grid, title }: { grid: Grid; title: string }) {
   const t = useTexts(messages)
   const columns = grid[0]?.length ?? 0
@@ -39,16 +39,22 @@ export function GridView({ grid, title }: { grid: Grid; title: string }) {
         height={grid.length * size}
         viewBox={`0 0 ${columns * size} ${grid.length * size}`}
       >
-        {grid.flatMap((row, y) =>
-          row.map((cell, x) => (
-            <rect key={`${y}-${x}`} className={`cell-${cell}`} x={x * size} y={y * size} width={size} height={size}>
-              <title>{cell}</title>
-            </rect>
-          )),
-        )}
+        {coloursOf(grid).map((cell) => (
+          <path key={cell} className={`cell-${cell}`} d={squares(grid, cell, size)}>
+            <title>{cell}</title>
+          </path>
+        ))}
       </svg>
     </figure>
   )
+}
+
+function coloursOf(grid: Grid): number[] {
+  return [...new Set(grid.flat())].sort()
+}
+
+function squares(grid: Grid, cell: number, size: number): string {
+  return grid.flatMap((row, y) => row.flatMap((found, x) => (found === cell ? [`M${x * size} ${y * size}h${size}v${size}h${-size}z`] : []))).join('')
 }
 
 interface Task {

@@ -1,15 +1,16 @@
 import { useEffect, type ReactNode } from 'react'
+import { visible } from '../format/visible'
 
-/** The frame of a page: its title (the document's, too), what can be done, and the content. */
-export function Page({ title, lead, actions, children }: { title: string; lead?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+/** The frame of a page: its title (the document's, too, after the state of what it shows), what can be done, and the content. */
+export function Page({ title, state, lead, actions, children }: { title: string; state?: string | undefined; lead?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   useEffect(() => {
-    document.title = `${title} · sr-bench`
-  }, [title])
+    document.title = `${state ? `${state} · ` : ''}${visible(title)} · sr-bench`
+  }, [title, state])
   return (
     <div className="page">
       <header className="page-head">
         <div>
-          <h1>{title}</h1>
+          <h1>{visible(title)}</h1>
           {lead && <p className="lead">{lead}</p>}
         </div>
         {actions && <div className="actions">{actions}</div>}

@@ -2,7 +2,8 @@ import type { DatasetCase } from '../api/types'
 import { defineMessages, useTexts } from '../i18n/messages'
 import { stringifyExact } from '../api/exactJson'
 import { TaskView, taskIn } from './Grids'
-import { PlainText } from './PlainText'
+import { PlainText, SHOWN_CHARS } from './PlainText'
+import { directionOf, visible } from '../format/visible'
 
 const messages = defineMessages(
   {
@@ -30,7 +31,7 @@ export function Question({ question, chosen }: { question: DatasetCase; chosen?:
           <PlainText label={message.role}>{textOf(message.content)}</PlainText>
         </details>
       ))}
-      {task ? <TaskView task={task} /> : <p className="plain stem">{stem}</p>}
+      {task ? <TaskView task={task} /> : <Stem text={stem} />}
       {question.choices.length > 0 && (
         <ol className="choices" aria-label={t('choices')}>
           {question.choices.map((choice, index) => {
@@ -39,7 +40,7 @@ export function Question({ question, chosen }: { question: DatasetCase; chosen?:
             return (
               <li key={letter} data-chosen={isChosen || undefined}>
                 <span className="choice-letter">{letter}</span>
-                <span className="plain">{choice}</span>
+                <span className="plain">{visible(choice)}</span>
                 {isChosen && <span className="chip-kind">{t('chosen')}</span>}
               </li>
             )
@@ -51,6 +52,16 @@ export function Question({ question, chosen }: { question: DatasetCase; chosen?:
         <PlainText label={t('raw')}>{question.question}</PlainText>
       </details>
     </div>
+  )
+}
+
+/** The beginning of a long question; all of it stands below, as the model gets it. */
+function Stem({ text }: { text: string }) {
+  const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text
+  return (
+    <p className="plain stem" data-verbatim dir={directionOf(shown)}>
+      {visible(shown)}
+    </p>
   )
 }
 

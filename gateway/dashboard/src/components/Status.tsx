@@ -1,3 +1,4 @@
+import { visible } from '../format/visible'
 import { common } from '../i18n/common'
 import { useTexts } from '../i18n/messages'
 
@@ -30,7 +31,7 @@ export function TargetChip({ model, kind }: { model: string; kind: string | null
   const t = useTexts(common)
   return (
     <span className="chip" title={model}>
-      <span className="chip-text">{model}</span>
+      <span className="chip-text">{visible(model)}</span>
       <span className="chip-kind">{kind === 'mom' ? t('kind_mom') : t('kind_single')}</span>
     </span>
   )

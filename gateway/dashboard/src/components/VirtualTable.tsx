@@ -2,8 +2,9 @@
 import { useQueries, type UseQueryOptions } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type KeyboardEvent, type ReactNode } from 'react'
+import { visible } from '../format/visible'
 import { defineMessages, useTexts } from '../i18n/messages'
-import { messageOf } from '../api/errors'
+import { useProblem } from '../i18n/problems'
 
 export const BLOCK = 100
 const ROW_PX = 44
@@ -19,13 +20,13 @@ export interface Column<Row> {
   cell: (row: Row) => ReactNode
 }
 
-export interface Order {
+interface Order {
   by: string | undefined
   descending: boolean
 }
 
 /** One block of rows: those from `offset` on. */
-export type BlockQuery<Row> = (offset: number) => UseQueryOptions<{ rows: Row[]; total: number }>
+type BlockQuery<Row> = (offset: number) => UseQueryOptions<{ rows: Row[]; total: number }>
 
 const messages = defineMessages(
   { loading: 'loading…', failed: 'these rows could not be read: {message}', sort: 'Sort by {label}' },
@@ -48,6 +49,7 @@ interface Props<Row> {
 
 export function VirtualTable<Row>({ label, columns, total, block, keyOf, openKey, openPlace, onOpen, order, onOrder }: Props<Row>) {
   const t = useTexts(messages)
+  const problem = useProblem()
   const scroller = useRef<HTMLDivElement>(null)
   const virtual = useVirtualizer({ count: total, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 8 })
   const items = virtual.getVirtualItems()
@@ -99,17 +101,17 @@ export function VirtualTable<Row>({ label, columns, total, block, keyOf, openKey
               >
                 {row === undefined ? (
                   <span role="cell" className="soft">
-                    {error ? t('failed', { message: messageOf(error) }) : t('loading')}
+                    {error ? t('failed', { message: problem(error) }) : t('loading')}
                   </span>
                 ) : (
                   columns.map((column, index) => (
                     <span key={column.key} role="cell" className={column.numeric ? 'vcell num' : 'vcell'}>
                       {index === 0 ? (
                         <button type="button" className="vopen" aria-expanded={open}>
-                          {column.cell(row)}
+                          {shown(column.cell(row))}
                         </button>
                       ) : (
-                        column.cell(row)
+                        shown(column.cell(row))
                       )}
                     </span>
                   ))
@@ -121,6 +123,11 @@ export function VirtualTable<Row>({ label, columns, total, block, keyOf, openKey
       </div>
     </div>
   )
+}
+
+/** A cell that is only a text. */
+function shown(cell: ReactNode): ReactNode {
+  return typeof cell === 'string' ? visible(cell) : cell
 }
 
 function Head<Row>({ column, order, onOrder, title }: { column: Column<Row>; order: Order; onOrder: (order: Order) => void; title: string }) {

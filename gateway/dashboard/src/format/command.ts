@@ -14,3 +14,8 @@ export function command(...words: string[]): string {
 export function commandWith(document: string, ...words: string[]): string {
   return `${command(...words)} <<'SR_BENCH'\n${document}\nSR_BENCH`
 }
+
+/** The options that have a value: `--name value` for each. */
+export function optionsOf(values: Record<string, string | undefined>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [`--${name}`, value]))
+}

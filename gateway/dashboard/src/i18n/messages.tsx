@@ -32,6 +32,11 @@ export function fill(text: string, values: Readonly<Record<string, string | numb
   })
 }
 
+/** A text as a sentence of its own: with a capital at its beginning. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
 interface Choice {
   language: Language
   setLanguage: (language: Language) => void

@@ -11,12 +11,11 @@ import time
 from datetime import UTC, datetime
 
 from srbench.v1 import work_queue_service_pb2 as queue_pb
-from srbench_kit.completion import header
 from srbench_kit.errors import InvalidInput
 from srbench_kit.values import Json, object_of, to_value
 
 from srbench_executor import previewing, request
-from srbench_executor.admission import retry_after_s, wait_s
+from srbench_executor.admission import asked_wait_s, wait_s
 from srbench_executor.caller import CONNECT_S, SHORTEST_CALL_S, Caller, deadline_of
 from srbench_executor.exchange import Outgoing
 from srbench_executor.fetching import Fetch, FetchBounds, Fetched, FetchFailed
@@ -72,13 +71,13 @@ async def _ask(cell: Cell, caller: Caller, run: Run, outgoing: Outgoing) -> Fetc
             answer = await _once(cell, caller, run, outgoing)
             if answer.status not in _BUSY:
                 return answer
-            asked_s = retry_after_s(header(answer.headers, "retry-after"), datetime.now(UTC))
+            asked_s = asked_wait_s(answer.headers, datetime.now(UTC))
         except FetchFailed as error:
             if error.accepted or cell.stopped is not None:
                 raise
             failure = error
         pause_s = wait_s(attempt, asked_s)
-        late = time.monotonic() + pause_s > give_up_at or time.time() + pause_s > deadline_of(cell, run)
+        late = time.monotonic() + pause_s > min(give_up_at, deadline_of(cell, run))
         if late or not await cell.pause(pause_s):
             if answer is not None:
                 return answer
@@ -89,7 +88,7 @@ async def _ask(cell: Cell, caller: Caller, run: Run, outgoing: Outgoing) -> Fetc
 
 async def _once(cell: Cell, caller: Caller, run: Run, outgoing: Outgoing) -> Fetched:
     limits = run.limits
-    total_s = min(limits.total_timeout_s, max(SHORTEST_CALL_S, deadline_of(cell, run) - time.time()))
+    total_s = min(limits.total_timeout_s, max(SHORTEST_CALL_S, deadline_of(cell, run) - time.monotonic()))
     fetch = Fetch(
         FetchBounds(
             total_s=total_s,

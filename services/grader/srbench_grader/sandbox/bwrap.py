@@ -177,11 +177,12 @@ def _walls(interpreter: Interpreter, program: Program, limits: Limits, filter_fd
             found += ["--ro-bind", str(folder), str(folder)]
     for file in ("/etc/ld.so.cache", "/etc/alternatives"):
         found += ["--ro-bind-try", file, file]
-    for needed in interpreter.folders:
-        found += ["--ro-bind", needed, needed]
     found += ["--proc", "/proc", "--dev", "/dev"]
     for place, size in (("/dev/shm", limits.disk_bytes // 4), ("/tmp", limits.disk_bytes)):
         found += ["--size", str(max(size, MIB)), "--tmpfs", place]
+    # After /tmp, in which an interpreter may lie.
+    for needed in interpreter.folders:
+        found += ["--ro-bind", needed, needed]
     for place, source in program.mounts.items():
         found += ["--ro-bind", str(source), place]
     found += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]

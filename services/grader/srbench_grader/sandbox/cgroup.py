@@ -36,7 +36,7 @@ class Cgroup:
     """A group that exists until `remove`; `procs` are the files into which its first process writes itself."""
 
     def __init__(self, limits: Limits, root: Path = ROOT) -> None:
-        name = PREFIX + uuid7_hex()
+        name = f"{PREFIX}{os.getpid()}-{uuid7_hex()}"
         self._folders: list[Path] = []
         quota = str(int(limits.cpus * _PERIOD_US))
         second = (root / "cgroup.controllers").is_file()

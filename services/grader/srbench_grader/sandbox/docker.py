@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
+import time
 
 from srbench_kit.errors import InvalidInput, Unreachable
 from srbench_kit.ids import uuid7_hex
 
+from srbench_grader.sandbox.engine import docker, environment
+from srbench_grader.sandbox.leftovers import LABEL, Leftovers, owner
 from srbench_grader.sandbox.limits import Limits
 from srbench_grader.sandbox.session import Session
 from srbench_grader.sandbox.values import Backend, Program
 
 NOBODY = "65533:65533"
-LABEL = "srbench.sandbox"
 _PINNED = re.compile(r"(?:[^@\s]+@)?sha256:[0-9a-f]{64}\Z")
-_COMMAND_S = 30.0
+_MAKING_S = 10.0
+LEFT_BEHIND = Leftovers()
 
 
 def check_image(image: str) -> str:
@@ -38,7 +38,7 @@ class Docker:
 
     def __init__(self, image: str) -> None:
         self._image = check_image(image)
-        self._env = {key: os.environ[key] for key in ("PATH", "HOME", "DOCKER_HOST") if key in os.environ}
+        self._env = environment()
 
     @property
     def identity(self) -> str:
@@ -47,17 +47,16 @@ class Docker:
 
     def problem(self) -> str:
         """See `Sandbox`."""
-        if shutil.which("docker") is None:
-            return "the command docker is not found"
-        version = self._docker("version", "--format", "{{.Server.Version}}")
-        if version.returncode:
-            return f"no Docker engine answers: {version.stderr.strip()[:200]}"
-        if self._docker("image", "inspect", self._image).returncode:
+        missing = engine_problem()
+        if missing:
+            return missing
+        if docker("image", "inspect", self._image).returncode:
             return f"the image {self._image} is not on this machine"
         return ""
 
     def start(self, program: Program, limits: Limits) -> Session:
         """See `Sandbox`."""
+        LEFT_BEHIND.remove()
         name = f"srbench-{uuid7_hex()}"
         command = ["docker", "run", "--interactive", "--rm", "--name", name, *self._walls(limits)]
         for place, source in program.mounts.items():
@@ -81,7 +80,7 @@ class Docker:
                 # The client first: the engine waits for readers of a container's output before it ends it. Then the
                 # container, which does not end with its client.
                 process.kill()
-                self._docker("kill", name)
+                self._end(name)
 
         return Session(
             process,
@@ -91,19 +90,9 @@ class Docker:
             output_bytes=limits.output_bytes,
         )
 
-    def sweep(self) -> int:
-        """Removes the containers of graders of this machine that are no more; how many there were."""
-        shown = '{{.Names}} {{.Label "' + LABEL + '"}}'
-        listed = self._docker("ps", "--all", "--filter", f"label={LABEL}", "--format", shown)
-        stale = [line.split() for line in listed.stdout.splitlines() if line]
-        gone = [name for name, owner in stale if owner.isdigit() and not Path("/proc", owner).exists()]
-        for name in gone:
-            self._remove(name)
-        return len(gone)
-
     def _walls(self, limits: Limits) -> list[str]:
         disk = f"size={limits.disk_bytes},mode=1777,nosuid,nodev,noexec"
-        found = ["--label", f"{LABEL}={os.getpid()}", "--pull", "never", "--init", "--network", "none", "--read-only"]
+        found = ["--label", f"{LABEL}={owner()}", "--pull", "never", "--init", "--network", "none", "--read-only"]
         found += ["--tmpfs", f"/tmp:{disk}", "--workdir", "/tmp", "--shm-size", str(max(1, limits.disk_bytes // 4))]
         found += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
         found += ["--cpus", str(limits.cpus), "--pids-limit", str(limits.process_count), "--user", NOBODY]
@@ -115,13 +104,24 @@ class Docker:
             found += ["--env", f"{key}={value}"]
         return found
 
-    def _remove(self, name: str) -> None:
-        if self._docker("container", "inspect", name).returncode == 0:
-            self._docker("rm", "--force", "--volumes", name)
+    def _end(self, name: str) -> None:
+        """Ends a container, also one that a busy engine is still making for a client that is no more."""
+        deadline = time.monotonic() + _MAKING_S
+        while "No such container" in docker("kill", name).stderr:
+            if time.monotonic() > deadline:
+                LEFT_BEHIND.doubt(name)
+                return
+            time.sleep(0.2)
 
-    def _docker(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return subprocess.run(
-                ["docker", *arguments], capture_output=True, text=True, timeout=_COMMAND_S, env=self._env, check=False
-            )
-        return subprocess.CompletedProcess(arguments, 124, "", f"docker {arguments[0]} did not end in {_COMMAND_S:.0f} s")
+    def _remove(self, name: str) -> None:
+        removed = docker("rm", "--force", "--volumes", name)
+        if removed.returncode and "No such container" not in removed.stderr:
+            LEFT_BEHIND.doubt(name)
+
+
+def engine_problem() -> str:
+    """Why no container engine can be used here; empty when one answers."""
+    if shutil.which("docker") is None:
+        return "the command docker is not found"
+    version = docker("version", "--format", "{{.Server.Version}}")
+    return f"no Docker engine answers: {version.stderr.strip()[:200]}" if version.returncode else ""

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import importlib
 import json
+import numbers
 import os
 import select
 import shutil
@@ -21,6 +22,7 @@ import threading
 import time
 import traceback
 import types
+from decimal import Decimal
 from typing import Any, BinaryIO, NoReturn
 
 # What programs for contests may take for granted, in this order: later names hide earlier ones.
@@ -28,8 +30,9 @@ STARRED = (
     *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools"),
     *("functools", "operator", "io", "sys", "json", "builtins", "typing"),
 )
-RECURSION = 50_000
+RECURSION, DIGITS = 50_000, 50_000
 FOLDER = "/tmp/run"
+PROGRAM = FOLDER + "/solution.py"
 STDERR_TAIL, MAX_STDERR, MESSAGE = 2048, 16 << 20, 300
 # What a program left behind may still write for so long after its end.
 LINGER_S = 0.2
@@ -42,6 +45,8 @@ def main() -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     sys.setrecursionlimit(RECURSION)
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(DIGITS)
     runner = Runner(control_in, control_out, prelude())
     runner.reply(b"", status="ready")
     for line in control_in:
@@ -70,7 +75,7 @@ class Runner:
         self.control = (control_in, control_out)
         self.names = names
         self.code: Any = None
-        self.function = ""
+        self.function, self.bare = "", False
         self.server: Server | None = None
         clear()
 
@@ -82,7 +87,10 @@ class Runner:
 
     def load(self, asked: dict[str, Any]) -> None:
         """Takes the program. What it surely needs is imported once, before any process is made of this one."""
-        self.function = asked["function"]
+        self.function, self.bare = asked["function"], asked.get("bare", False)
+        for name in asked.get("imports", ()):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
         if "numpy" in asked["code"]:
             # Where it is missing, the program's own import says so.
             with contextlib.suppress(ImportError):
@@ -103,7 +111,7 @@ class Runner:
         child = os.fork()
         if not child:
             close(*(stream.fileno() for stream in self.control), out_read, err_read, said_read)
-            be_program(self.code, self.names, source, out_write, err_write, said_write)
+            be_program(self.code, {} if self.bare else self.names, source, out_write, err_write, said_write)
         close(source, out_write, err_write, said_write)
         status, output, errors = watch(child, out_read, err_read, asked["timeout_s"], asked["output_bytes"])
         seconds = round(time.monotonic() - began, 4)
@@ -118,7 +126,7 @@ class Runner:
         # A program that leaves at once with a good exit code has said all that it wanted.
         if status == "ok" and said == b"1":
             status = "error"
-        self.reply(output if status == "ok" else b"", status=status, seconds=seconds, message=short(errors))
+        self.reply(output if status in ("ok", "error") else b"", status=status, seconds=seconds, message=short(errors))
 
     def call(self, asked: dict[str, Any]) -> None:
         """Calls the program's function with one list of arguments."""
@@ -169,10 +177,10 @@ def watch(child: int, out: int, err: int, timeout_s: float, most: int) -> tuple[
 def be_program(code: Any, names: dict[str, Any], source: int, out: int, err: int, said: int) -> NoReturn:
     """Is the program, as if it had been started from its file."""
     enter(source, out, err)
-    sys.stdin = open(0, encoding="utf-8", errors="surrogatepass", closefd=False)  # noqa: SIM115
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogatepass", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     module = types.ModuleType("__main__")
     module.__dict__.update(names)
-    module.__dict__["__name__"] = "__main__"
+    module.__dict__.update(__name__="__main__", __file__=PROGRAM)
     sys.modules["__main__"] = module
     good = b"1"
     try:
@@ -181,7 +189,9 @@ def be_program(code: Any, names: dict[str, Any], source: int, out: int, err: int
         # What the interpreter does at its end: waits for threads, runs what was registered.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        sys.stdout.flush()
+        for stream in (sys.stdout, sys.__stdout__):
+            if stream is not None and not stream.closed:
+                stream.flush()
         good = b"0"
     except BaseException:
         traceback.print_exc(limit=-3)
@@ -195,8 +205,8 @@ def enter(source: int, out: int, err: int) -> None:
     os.chdir(FOLDER)
     for target, descriptor in enumerate((source, out, err)):
         os.dup2(descriptor, target)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogatepass", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", errors="surrogatepass", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
 
 
 def leave(said: int, good: bytes) -> NoReturn:
@@ -226,7 +236,7 @@ class Server:
     def ask(self, asked: dict[str, Any]) -> tuple[str, bytes, bytes]:
         """Passes one input on: status, result, the last errors. `odd` is a result that is no plain value."""
         deadline, most = time.monotonic() + asked["timeout_s"], asked["output_bytes"]
-        view = memoryview(json.dumps(asked["input"]).encode() + b"\n")
+        view = memoryview(asked["input"].encode("utf-8", "surrogatepass") + b"\n")
         told, errors, error_bytes, waiting = bytearray(), b"", 0, {self.told, self.errors}
         while not told.endswith(b"\n"):
             left_s = deadline - time.monotonic()
@@ -260,7 +270,7 @@ def be_server(runner: Runner, asks: int, told: int, err: int) -> NoReturn:
     """Is the program that was loaded once; what it prints goes nowhere."""
     null = os.open(os.devnull, os.O_RDWR)
     enter(null, null, err)
-    names = dict(runner.names, __name__="solution")
+    names = dict(runner.names, __name__="solution", __file__=PROGRAM)
     method = None
     for line in os.fdopen(asks, "rb"):
         try:
@@ -306,7 +316,17 @@ def checked(value: Any) -> Any:
     if hasattr(type(value), "__index__"):
         # The integers of NumPy.
         return int.__int__(type(value).__index__(value))
+    if isinstance(value, (numbers.Complex, Decimal)):
+        return real(value)
     raise TypeError(f"a value is a {type(value).__name__}")
+
+
+def real(value: Any) -> float:
+    """A number of another kind as the float that is equal to it: NumPy's, fractions, decimals. Raises: `TypeError`."""
+    number = float(value.real if isinstance(value, numbers.Complex) else value)
+    if number != value:
+        raise TypeError(f"a {type(value).__name__} is equal to no float")
+    return float.__float__(number)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

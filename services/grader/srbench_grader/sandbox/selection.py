@@ -14,7 +14,10 @@ from srbench_grader.sandbox.bwrap import Bwrap
 from srbench_grader.sandbox.docker import Docker
 from srbench_grader.sandbox.values import Sandbox
 
-REMEDY = "sr-bench benchmark setup --build-sandbox, or install bubblewrap"
+REMEDY = (
+    "sr-bench setup --benchmark all --build-sandbox for Docker; or install the packages bubblewrap and util-linux, then "
+    "sr-bench setup --benchmark all --install"
+)
 KINDS = ("auto", "docker", "bwrap")
 # Where tools/prepare-sandbox puts a Python with the libraries that programs may use.
 PREPARED = "/opt/sr-bench/sandbox/bin/python"

@@ -17,6 +17,7 @@ End: TypeAlias = Literal["exited", "timeout", "output_limit"]
 STDERR_TAIL_BYTES = 8192
 _CHUNK = 65536
 _END_S = 20.0
+_LAST_WORDS_S = 1.0
 OUT_OF_MEMORY_EXIT = 137
 
 
@@ -155,10 +156,19 @@ class Session:
                     stream.close()
             self._clean()
 
-    @property
-    def stderr(self) -> str:
-        """The last of what the program wrote to standard error."""
-        return self._tail.decode("utf-8", "replace")
+    def last_words(self) -> str:
+        """Ends the program; how it ended and the last that it wrote to standard error, for who wants to know why."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(self._out)
+        self._stop_writing()
+        with contextlib.suppress(SandboxEnded):
+            while self._selector.get_map():
+                self._turn(deadline, self._most, ends=True)
+        ended = self._process.poll()
+        code = self._code("exited" if ended is not None else "timeout")
+        how = f"exit code {code}" if ended is not None else "ended for its silence"
+        return f"{how}: {self._tail.decode('utf-8', 'replace').strip()[-300:] or 'no message'}"
 
     def _drain(self) -> End:
         try:

@@ -7,7 +7,9 @@ from srbench_planner.benchmark import BenchmarkSpec, Counts, HubSource, Row, Tas
 
 def is_text(row: Row) -> bool:
     """Whether the question has no picture. Pictures that a text only refers to are not seen."""
-    return not row.values.get("image")
+    image = row.values.get("image")
+    # Parquet's pictures are records, empty ones, too.
+    return not (any(image.values()) if isinstance(image, dict) else image)
 
 
 def normalize(row: Row, _seed: int) -> Task:

@@ -1,5 +1,6 @@
 import { diffLines, diffWordsWithSpace, type Change } from 'diff'
 import { useMemo } from 'react'
+import { directionOf, visible } from '../../format/visible'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 
@@ -10,12 +11,12 @@ const MOST_EDITS = 4_000
 /** What one text has and the other has not, as text. */
 export function AnswerDiff({ before, after, by }: { before: string; after: string; by: 'words' | 'lines' }) {
   const t = useTexts(messages)
-  const parts = useMemo(() => changes(before, after, by), [before, after, by])
+  const parts = useMemo(() => changes(visible(before), visible(after), by), [before, after, by])
   if (before === after) return <p className="note">{t('sameAnswers')}</p>
   if (parts === null) return <p className="note">{t('tooLong')}</p>
   return (
     <figure className="text-block" aria-label={t('difference')}>
-      <pre className="plain diff" tabIndex={0} dir="auto">
+      <pre className="plain diff" tabIndex={0} dir={directionOf(before + after)}>
         {parts.map((part, index) => (
           <Part key={index} part={part} />
         ))}

@@ -7,6 +7,7 @@ import { Plane, type PlanePoint } from '../../charts/Plane'
 import { Section } from '../../components/Page'
 import { points as inPoints, usd } from '../../format/numbers'
 import { useTexts } from '../../i18n/messages'
+import { useSayings } from '../../i18n/sentences'
 import { messages } from './messages'
 import { keyOf, nameOf, runName } from './names'
 import type { Comparison, ComparisonReport } from './queries'
@@ -130,6 +131,7 @@ function intervalOf(row: Metrics, report: Report | undefined, run: Run | undefin
 /** Differences in the order of the runs. What the service calls not established is drawn hollow. */
 function Iterations({ report, runs }: { report: ComparisonReport; runs: Map<string, Run> }) {
   const t = useTexts(messages)
+  const translated = useSayings(report.sayings)
   const ends = (pair: readonly number[] | null | undefined): [number, number] | null => (pair?.length === 2 ? [pair[0]!, pair[1]!] : null)
   return (
     <Section title={t('iterations')} note={t('iterationsNote')}>
@@ -141,7 +143,7 @@ function Iterations({ report, runs }: { report: ComparisonReport; runs: Map<stri
             key: keyOf(row),
             name: nameOf(runs, report, row),
             value: row.quality_delta,
-            interval: ends(row.quality_delta_ci95),
+            interval: ends(row.quality_delta_adaptive_ci95),
             tone: row.verdict === 'better' ? 'up' : row.verdict === 'worse' ? 'down' : 'open',
           }))}
         />
@@ -157,7 +159,7 @@ function Iterations({ report, runs }: { report: ComparisonReport; runs: Map<stri
               value: row.total_cost_saving_percent,
               interval,
               tone: !interval ? 'open' : interval[0] > 0 ? 'up' : interval[1] < 0 ? 'down' : 'open',
-              why: row.total_cost_comparison_reason ?? undefined,
+              why: row.total_cost_comparison_reason === null ? undefined : translated(row.total_cost_comparison_reason),
             }
           })}
         />

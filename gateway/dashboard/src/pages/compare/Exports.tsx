@@ -2,12 +2,12 @@ import { Alert, Button, Select } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { address } from '../../api/client'
-import { messageOf } from '../../api/errors'
 import type { Run } from '../../api/types'
+import { PaperLink } from '../../components/PaperLink'
 import { Section } from '../../components/Page'
 import { useTexts } from '../../i18n/messages'
-import { comparisonCsv, comparisonJson } from './comparisonFile'
-import { download, fetchFile } from './download'
+import { useProblem } from '../../i18n/problems'
+import { fetchFile } from '../../files/download'
 import { messages } from './messages'
 import { keyOf, nameOf, runName } from './names'
 import type { Comparison, ComparisonReport } from './queries'
@@ -21,23 +21,15 @@ export function Exports({ report, runs }: { report: ComparisonReport; runs: Map<
         <div>
           <dt>{t('exportComparison')}</dt>
           <dd className="actions">
-            <Button size="compact-sm" variant="default" onClick={() => download('sr-bench-comparison.csv', 'text/csv', comparisonCsv(report))}>
-              {t('csv')}
-            </Button>
-            <Button size="compact-sm" variant="default" onClick={() => download('sr-bench-comparison.json', 'application/json', comparisonJson(report))}>
-              {t('json')}
-            </Button>
+            <Files name="comparison" address={(format) => address('/comparisons/file', {}, { ...compared(report), format })} />
+            <PaperLink href={address('/comparisons/report.html', {}, compared(report))} />
           </dd>
         </div>
         {report.comparisons.map((row) => (
           <div key={keyOf(row)}>
             <dt>{t('exportPairs', { name: nameOf(runs, report, row) })}</dt>
             <dd className="actions">
-              {(['csv', 'json', 'parquet'] as const).map((format) => (
-                <a key={format} className="button-link small" href={pairsAddress(report, row, format)} download={`sr-bench-pairs.${format}`}>
-                  {t(format)}
-                </a>
-              ))}
+              <Files name="pairs" address={(format) => pairsAddress(report, row, format)} />
             </dd>
           </div>
         ))}
@@ -45,6 +37,24 @@ export function Exports({ report, runs }: { report: ComparisonReport; runs: Map<
       </dl>
     </Section>
   )
+}
+
+function Files({ name, address: of }: { name: string; address: (format: string) => string }) {
+  const t = useTexts(messages)
+  return (['csv', 'json', 'parquet'] as const).map((format) => (
+    <a key={format} className="button-link small" href={of(format)} download={`sr-bench-${name}.${format}`}>
+      {t(format)}
+    </a>
+  ))
+}
+
+/** What names the comparison in an address. */
+function compared(report: ComparisonReport) {
+  return {
+    baseline_run_id: report.baseline_run_id,
+    candidate_run_ids: report.candidates.map((run) => run.run_id).join(','),
+    margin_thousandths: report.margin === null ? undefined : Math.round(report.margin * 1000),
+  }
 }
 
 function pairsAddress(report: ComparisonReport, row: Comparison, format: string): string {
@@ -60,6 +70,7 @@ function pairsAddress(report: ComparisonReport, row: Comparison, format: string)
 /** Holdout questions are never exported: the service refuses, and its sentence is shown. */
 function Training({ report, runs }: { report: ComparisonReport; runs: Map<string, Run> }) {
   const t = useTexts(messages)
+  const problem = useProblem()
   const ids = [report.baseline_run_id, ...report.candidates.map((run) => run.run_id)]
   const [runId, setRunId] = useState(ids[0]!)
   const chosen = ids.includes(runId) ? runId : ids[0]!
@@ -78,7 +89,7 @@ function Training({ report, runs }: { report: ComparisonReport; runs: Map<string
         ))}
         {file.error && (
           <Alert color="red" variant="light" role="alert" className="notice">
-            {t('exportFailed', { message: messageOf(file.error) })}
+            {t('exportFailed', { message: problem(file.error) })}
           </Alert>
         )}
       </dd>

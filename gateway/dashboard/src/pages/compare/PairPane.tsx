@@ -1,32 +1,30 @@
-import { Button, SegmentedControl } from '@mantine/core'
+import { SegmentedControl } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import { get } from '../../api/client'
-import { stringifyExact } from '../../api/exactJson'
-import { CopyButton } from '../../components/CopyButton'
-import { DetailPane } from '../../components/DetailPane'
-import { gridsIn, GridView } from '../../components/Grids'
+import { DetailPane, type Walk } from '../../components/DetailPane'
+import { Extracted } from '../../components/Extracted'
+import { lazily } from '../../components/lazily'
 import { Empty, Loaded, Loading } from '../../components/Notices'
 import { PlainText } from '../../components/PlainText'
 import { Question } from '../../components/Question'
 import { Value } from '../../components/Value'
 import { usd } from '../../format/numbers'
 import { duration } from '../../format/time'
-import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { pairQuery, type Pair, type PairFilter, type PairSide } from './queries'
 import type { DIFFS } from './search'
 import { SideMark } from './SideMark'
 
-const AnswerDiff = lazy(() => import('./AnswerDiff').then((module) => ({ default: module.AnswerDiff })))
+const AnswerDiff = lazily(() => import('./AnswerDiff').then((module) => module.AnswerDiff))
 type Diff = (typeof DIFFS)[number]
 
 interface Props {
   filter: PairFilter
   caseId: string
-  walk: { next: () => void; previous: () => void }
+  walk: Walk
   diff: Diff
   onDiff: (diff: Diff | undefined) => void
   onClose: () => void
@@ -35,7 +33,6 @@ interface Props {
 /** One question, both answers side by side, and what differs. Texts are read only now. */
 export function PairPane({ filter, caseId, walk, diff, onDiff, onClose }: Props) {
   const t = useTexts(messages)
-  const words = useTexts(common)
   const pair = useQuery(pairQuery(filter, caseId))
   const question = useQuery({
     queryKey: ['question', filter.baseline, caseId],
@@ -43,21 +40,7 @@ export function PairPane({ filter, caseId, walk, diff, onDiff, onClose }: Props)
     staleTime: Infinity,
   })
   return (
-    <DetailPane
-      title={caseId}
-      onClose={onClose}
-      actions={
-        <>
-          <Button size="compact-sm" variant="default" onClick={walk.previous}>
-            {t('previous')}
-          </Button>
-          <Button size="compact-sm" variant="default" onClick={walk.next}>
-            {t('next')}
-          </Button>
-          <CopyButton text={location.href} label={words('copyLink')} />
-        </>
-      }
-    >
+    <DetailPane title={caseId} walk={walk} onClose={onClose}>
       <Loaded query={question} what={t('whatPair')}>
         {(asked) => <Question question={asked} />}
       </Loaded>
@@ -153,20 +136,4 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
       <dd>{children}</dd>
     </div>
   )
-}
-
-function Extracted({ answer }: { answer: unknown }) {
-  const t = useTexts(messages)
-  const grids = gridsIn(answer)
-  if (grids) {
-    return (
-      <span className="grid-pair">
-        {grids.map((grid, index) => (
-          <GridView key={index} grid={grid} title={`${t('extracted')} ${index + 1}`} />
-        ))}
-      </span>
-    )
-  }
-  if (answer === null || answer === undefined || answer === '') return <Value>{null}</Value>
-  return <span className="plain mono">{typeof answer === 'string' ? answer : stringifyExact(answer)}</span>
 }

@@ -3,14 +3,16 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback, useMemo } from 'react'
 import type { Run } from '../../api/types'
+import { CopyCommand } from '../../components/CopyCommand'
 import { Empty, Loaded } from '../../components/Notices'
 import { Section } from '../../components/Page'
 import { Value } from '../../components/Value'
 import { VirtualTable, type Column } from '../../components/VirtualTable'
+import { command, optionsOf } from '../../format/command'
 import { count, signed, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
 import { useTexts } from '../../i18n/messages'
-import { useWalk } from '../run/useWalk'
+import { useWalk } from '../../components/useWalk'
 import { messages } from './messages'
 import { keyOf, nameOf } from './names'
 import { PairPane } from './PairPane'
@@ -61,7 +63,7 @@ export function Pairs({ report, row, runs, search, onChoose }: Props) {
   const walk = useWalk(block, first.data?.total ?? 0, search.at, open)
   const columns = useColumns()
   return (
-    <Section id="questions" title={t('questions')} note={t('questionsOf', { candidate: nameOf(runs, report, row), baseline: row.baseline_target_id })}>
+    <Section id="questions" title={t('questions')} note={t('questionsOf', { candidate: nameOf(runs, report, row), baseline: row.baseline_target_id })} actions={<CopyCommand text={pairsCommand(filter)} />}>
       <div className="filters">
         {report.comparisons.length > 1 && (
           <Select
@@ -107,6 +109,11 @@ export function Pairs({ report, row, runs, search, onChoose }: Props) {
       </div>
     </Section>
   )
+}
+
+function pairsCommand(filter: PairFilter): string {
+  const { baseline, candidate, baselineTarget, target, outcome, benchmark, by } = filter
+  return command('pairs', baseline, candidate, ...optionsOf({ 'baseline-target': baselineTarget, 'candidate-target': target, outcome, benchmark, sort: by }), ...(filter.desc ? ['--descending'] : []))
 }
 
 function useColumns(): Column<Pair>[] {

@@ -7,7 +7,8 @@ import { Section } from '../../components/Page'
 import { StatusPill, TargetChip } from '../../components/Status'
 import { count } from '../../format/numbers'
 import { moment } from '../../format/time'
-import { useTexts } from '../../i18n/messages'
+import { sentence, useTexts } from '../../i18n/messages'
+import { useRefusal } from '../../i18n/problems'
 import { messages } from './messages'
 import { optionsQuery, type Contender, type Options } from './queries'
 import { MOST_CANDIDATES } from './search'
@@ -23,22 +24,24 @@ interface Props {
   choice: Choice
   onChange: (choice: Choice) => void
   onCompare: (order: string[]) => void
+  /** The only runs that are offered; all without it. */
+  within: ReadonlySet<string> | undefined
 }
 
 /** A reference run and any number of runs to compare with it. */
-export function Picker({ choice, onChange, onCompare }: Props) {
+export function Picker({ choice, onChange, onCompare, within }: Props) {
   const t = useTexts(messages)
   const ready = choice.baseline !== undefined && choice.candidates.length > 0
   const partners = useInfiniteQuery({ ...optionsQuery(choice.baseline), enabled: choice.baseline !== undefined })
   const known = (partners.data?.pages ?? []).flatMap((page) => page.options)
   return (
     <Section title={t('choose')}>
-      <Reference choice={choice} onChange={onChange} />
+      <Reference choice={choice} onChange={onChange} within={within} />
       {choice.baseline !== undefined && (
         <Loaded query={{ ...partners, data: partners.data?.pages }} what={t('whatOptions')}>
           {(pages) => (
             <>
-              <Candidates pages={pages} choice={choice} onChange={onChange} />
+              <Candidates pages={pages.map((page) => narrowed(page, within))} choice={choice} onChange={onChange} />
               {partners.hasNextPage && (
                 <Button variant="default" size="compact-sm" className="self-start" loading={partners.isFetchingNextPage} onClick={() => void partners.fetchNextPage()}>
                   {t('loadMore')}
@@ -73,6 +76,13 @@ export function Picker({ choice, onChange, onCompare }: Props) {
   )
 }
 
+/** A page without the runs outside the scope. */
+function narrowed(page: Options, within: ReadonlySet<string> | undefined): Options {
+  if (within === undefined) return page
+  const inside = (run: Contender) => within.has(run.id)
+  return { ...page, baselines: page.baselines.filter(inside), options: page.options.filter(inside), incompatible: page.incompatible.filter(inside) }
+}
+
 /** Oldest first, which is the order of iterations; runs of unknown age keep their place at the end. */
 function inOrder(ids: readonly string[], known: readonly Contender[]): string[] {
   const age = new Map(known.map((run) => [run.id, run.created_at ?? Infinity]))
@@ -82,10 +92,10 @@ function inOrder(ids: readonly string[], known: readonly Contender[]): string[] 
   })
 }
 
-function Reference({ choice, onChange }: Omit<Props, 'onCompare'>) {
+function Reference({ choice, onChange, within }: Omit<Props, 'onCompare'>) {
   const t = useTexts(messages)
   const baselines = useInfiniteQuery(optionsQuery(undefined))
-  const runs = (baselines.data?.pages ?? []).flatMap((page) => page.baselines)
+  const runs = (baselines.data?.pages ?? []).flatMap((page) => narrowed(page, within).baselines)
   const chosen = choice.baseline
   const data = runs.map((run) => ({ value: run.id, label: labelOf(run) }))
   if (chosen !== undefined && !runs.some((run) => run.id === chosen)) data.unshift({ value: chosen, label: `${chosen} · ${t('notInList')}` })
@@ -224,11 +234,12 @@ function RunLine({ run }: { run: Contender }) {
 
 /** Why a run cannot take part: a sentence for each reason, with the reason that programs branch on. */
 function Reasons({ run }: { run: Contender }) {
+  const refusal = useRefusal()
   return (
     <ul className="sentences">
       {run.reasons.map((reason) => (
         <li key={reason.reason + reason.message}>
-          {reason.message} <code>{reason.reason}</code>
+          {sentence(refusal(reason.reason, reason.message, reason.facts))} <code>{reason.reason}</code>
         </li>
       ))}
     </ul>

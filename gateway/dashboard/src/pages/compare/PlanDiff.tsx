@@ -1,13 +1,15 @@
 import { Select } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import type { Run } from '../../api/types'
-import { Loading } from '../../components/Notices'
+import { Loading, Unavailable } from '../../components/Notices'
 import { Section } from '../../components/Page'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { runName } from './names'
 import { equalPlaces, GROUPS, planChanges, type PlanChange } from './planDiff'
 import type { Comparison, ComparisonReport } from './queries'
+import { recipesQuery } from './recipes'
 import type { CompareSearch } from './search'
 
 interface Props {
@@ -43,10 +45,17 @@ export function PlanDiff({ report, row, runs, against, onChange }: Props) {
 
 function Changes({ before, after }: { before: Run; after: Run }) {
   const t = useTexts(messages)
-  const { changes, equal } = useMemo(
-    () => ({ changes: planChanges(before.manifest, after.manifest), equal: equalPlaces(before.manifest, after.manifest) }),
-    [before, after],
-  )
+  const [one, other] = [useQuery(recipesQuery(before.id)), useQuery(recipesQuery(after.id))]
+  const { changes, equal } = useMemo(() => {
+    const whole = [
+      { ...before.manifest, recipes: one.data },
+      { ...after.manifest, recipes: other.data },
+    ] as const
+    return { changes: planChanges(...whole), equal: equalPlaces(...whole) }
+  }, [before, after, one.data, other.data])
+  const unread = one.error ?? other.error
+  if (unread) return <Unavailable what={t('whatRecipes')} error={unread} />
+  if (one.isPending || other.isPending) return <Loading what={t('whatPlan')} />
   if (changes.length === 0) return <p className="note">{t('samePlan')}</p>
   return (
     <>

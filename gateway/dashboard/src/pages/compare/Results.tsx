@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import type { Metrics } from '../../api/types'
+import { lazily } from '../../components/lazily'
 import { Loading } from '../../components/Notices'
 import { useTexts } from '../../i18n/messages'
 import { Alert } from '@mantine/core'
@@ -15,7 +16,7 @@ import { Routers } from './Routers'
 import type { CompareSearch } from './search'
 import { Verdicts } from './Verdicts'
 
-const Charts = lazy(() => import('./Charts').then((module) => ({ default: module.Charts })))
+const Charts = lazily(() => import('./Charts').then((module) => module.Charts))
 
 /** Everything that follows from a comparison, most important first. */
 export function Results({ report, search }: { report: ComparisonReport; search: CompareSearch }) {
@@ -40,7 +41,7 @@ export function Results({ report, search }: { report: ComparisonReport; search: 
         <>
           <Pairs key={keyOf(chosen)} report={report} row={chosen} runs={runs} search={search} onChoose={choose} />
           <div className="columns">
-            <Routers row={chosen} name={nameOf(runs, report, chosen)} />
+            <Routers sayings={report.sayings} row={chosen} name={nameOf(runs, report, chosen)} />
             <PlanDiff report={report} row={chosen} runs={runs} against={search.against} onChange={change} />
           </div>
         </>

@@ -1,7 +1,9 @@
 import { Section } from '../../components/Page'
+import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
-import { count, percent, usd } from '../../format/numbers'
-import { useTexts } from '../../i18n/messages'
+import { count, percent, points, usd } from '../../format/numbers'
+import { sentence, useTexts } from '../../i18n/messages'
+import { useSayings, type Saying } from '../../i18n/sentences'
 import { messages } from './messages'
 import type { Comparison } from './queries'
 
@@ -11,8 +13,9 @@ type Parts = NonNullable<NonNullable<Comparison['regret']>['total']>
 const PARTS = ['correct', 'pool_limit', 'selection_error', 'execution_failure', 'unattributed'] as const
 
 /** A router beside routers that know nothing, and where its wrong answers come from. */
-export function Routers({ row, name }: { row: Comparison; name: string }) {
+export function Routers({ row, name, sayings }: { row: Comparison; name: string; sayings: readonly Saying[] }) {
   const t = useTexts(messages)
+  const translated = useSayings(sayings)
   if (!row.null_routers) {
     return (
       <Section title={t('routers')}>
@@ -22,18 +25,18 @@ export function Routers({ row, name }: { row: Comparison; name: string }) {
   }
   return (
     <Section title={t('routers')} note={`${name}: ${t('routersNote')}`}>
-      <Policies nulls={row.null_routers} />
+      <Policies nulls={row.null_routers} translated={translated} />
       {row.regret?.total && <Regret total={row.regret.total} decisions={row.regret.decisions} />}
       <ul className="sentences note">
         {row.null_routers.notes.map((note) => (
-          <li key={note}>{note}</li>
+          <li key={note}>{sentence(translated(note))}</li>
         ))}
       </ul>
     </Section>
   )
 }
 
-function Policies({ nulls }: { nulls: Nulls }) {
+function Policies({ nulls, translated }: { nulls: Nulls; translated: (sentence: string) => string }) {
   const t = useTexts(messages)
   const rows: [string, Policy][] = [
     ...named(t('router'), nulls.router),
@@ -44,7 +47,7 @@ function Policies({ nulls }: { nulls: Nulls }) {
   const closed = gapClosed(nulls)
   return (
     <>
-      <div className="scroll">
+      <Scroll label={t('routers')}>
         <table className="table" aria-label={t('routers')}>
           <thead>
             <tr>
@@ -68,9 +71,9 @@ function Policies({ nulls }: { nulls: Nulls }) {
             ))}
           </tbody>
         </table>
-      </div>
-      {nulls.static_mix_reason && <p className="note">{t('noMix', { reason: nulls.static_mix_reason })}</p>}
-      {closed && <p>{t(closed.lost ? 'gapLost' : 'gap', { name: closed.name, share: closed.share })}</p>}
+      </Scroll>
+      {nulls.static_mix_reason && <p className="note">{t('noMix', { reason: translated(nulls.static_mix_reason) })}</p>}
+      {closed && <p>{t(closed.text, closed)}</p>}
       {nulls.split && (
         <p className="note">
           {t('split', {
@@ -96,12 +99,27 @@ function sharesOf(policy: Policy): string {
     .join(', ')
 }
 
+interface Gap extends Record<string, string> {
+  name: string
+  share: string
+  gap: string
+  points: string
+  text: 'gap' | 'gapNone' | 'gapLost' | 'gapLostPoints'
+}
+const LEAST_GAP = 0.01
+
 /** How much of the way from the best single model to the oracle the router goes; negative when it falls behind. */
-function gapClosed(nulls: Nulls): { name: string; share: string; lost: boolean } | null {
+function gapClosed(nulls: Nulls): Gap | null {
   const best = nulls.always.reduce<Policy | null>((found, policy) => (found && found.quality >= policy.quality ? found : policy), null)
   if (!best || !nulls.router || !nulls.oracle || nulls.oracle.quality <= best.quality) return null
-  const share = (nulls.router.quality - best.quality) / (nulls.oracle.quality - best.quality)
-  return { name: best.name, share: percent(Math.abs(share), 0) ?? '', lost: share < 0 }
+  const gap = nulls.oracle.quality - best.quality
+  const closed = nulls.router.quality - best.quality
+  const share = closed / gap
+  const shown = { name: best.name, share: percent(Math.abs(share), 0) ?? '', gap: points(gap)?.replace('+', '') ?? '', points: points(Math.abs(closed))?.replace('+', '') ?? '' }
+  if (share > 0.005) return { ...shown, text: 'gap' }
+  if (Math.abs(share) <= 0.005) return { ...shown, text: 'gapNone' }
+  // Where hardly anything is to be gained, or more is lost than there is to gain, a share says nothing; points do.
+  return { ...shown, text: gap < LEAST_GAP || share < -1 ? 'gapLostPoints' : 'gapLost' }
 }
 
 /** The parts as one bar a decision: its length is the decision's weight. */
@@ -119,7 +137,7 @@ function Regret({ total, decisions }: { total: Parts; decisions: Parts[] }) {
           </span>
         ))}
       </div>
-      <div className="scroll" tabIndex={0} role="region" aria-label={t('regret')}>
+      <Scroll label={t('regret')}>
         <table className="table" aria-label={t('regret')}>
           <thead>
             <tr>
@@ -137,7 +155,7 @@ function Regret({ total, decisions }: { total: Parts; decisions: Parts[] }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   )
 }

@@ -1,4 +1,5 @@
 // What runs and targets are called on the page.
+import { visible } from '../../format/visible'
 import { useQueries } from '@tanstack/react-query'
 import { runQuery } from '../../api/queries'
 import type { Run } from '../../api/types'
@@ -11,7 +12,7 @@ export function useRuns(ids: readonly string[]): Map<string, Run> {
 }
 
 export function runName(runs: Map<string, Run>, id: string): string {
-  return runs.get(id)?.manifest.name || id
+  return visible(runs.get(id)?.manifest.name || id)
 }
 
 /** The candidate's name: its run's, and its target's where the run has several. */

@@ -37,3 +37,10 @@ test('nothing and null are the same, zero and nothing are not', () => {
   expect(planChanges({ a: null, b: { c: null } }, { b: {} })).toEqual([])
   expect(planChanges({ limits: { x: 0 } }, { limits: {} })).toEqual([{ group: 'limits', path: 'limits.x', before: '0', after: null }])
 })
+
+test('rules of a recipe go by their names', () => {
+  const recipe = (model: string) => ({ recipes: { router: { routing: { decisions: [{ name: 'everyday', model }, { name: 'doubtful', model: 'large' }] } } } })
+  expect(planChanges(recipe('small'), recipe('large'))).toEqual([
+    { group: 'recipe', path: 'recipes.router.routing.decisions.everyday.model', before: 'small', after: 'large' },
+  ])
+})

@@ -1,8 +1,8 @@
 // What differs between two frozen manifests, place by place. Equal places are left out.
 import { stringifyExact } from '../../api/exactJson'
 
-export const GROUPS = ['data', 'sampling', 'limits', 'prices', 'targets', 'grading', 'other'] as const
-export type Group = (typeof GROUPS)[number]
+export const GROUPS = ['data', 'sampling', 'limits', 'prices', 'targets', 'recipe', 'grading', 'other'] as const
+type Group = (typeof GROUPS)[number]
 
 export interface PlanChange {
   group: Group
@@ -25,6 +25,7 @@ const GROUP_OF: Record<string, Group> = {
   prices: 'prices',
   cost_policy: 'prices',
   targets: 'targets',
+  recipes: 'recipe',
   auxiliary_targets: 'grading',
   adapter_versions: 'grading',
   benchmark_weights: 'grading',
@@ -58,13 +59,14 @@ function walk(path: string[], before: Json, after: Json, found: PlanChange[]): v
   }
 }
 
-/** The members of an object or of a list whose items have ids; `null` for everything else. */
+/** The members of an object or of a list whose items all have an id, or all a name; `null` for everything else. */
 function membersOf(value: Json): Record<string, Json> | null {
-  if (Array.isArray(value)) {
-    const named = value.every((item) => isObject(item) && typeof item['id'] === 'string')
-    return named ? Object.fromEntries(value.map((item: Record<string, Json>) => [String(item['id']), item])) : null
-  }
-  return isObject(value) ? value : null
+  if (!Array.isArray(value)) return isObject(value) ? value : null
+  const key = ['id', 'name'].find((name) => value.every((item) => isObject(item) && typeof item[name] === 'string'))
+  if (key === undefined) return null
+  const members = Object.fromEntries(value.map((item: Record<string, Json>) => [String(item[key]), item]))
+  // Two of one name cannot be told apart by it.
+  return Object.keys(members).length === value.length ? members : null
 }
 
 function isObject(value: Json): value is Record<string, Json> {

@@ -1,9 +1,9 @@
 import { compact, flag, oneOf, text, texts, whole } from '../../app/search'
 
-export const COSTS = ['total', 'subject', 'neutral'] as const
-export const SCALES = ['log', 'linear'] as const
+const COSTS = ['total', 'subject', 'neutral'] as const
+const SCALES = ['log', 'linear'] as const
 export const OUTCOMES = ['win', 'loss', 'both_right', 'both_wrong'] as const
-export const SORTS = ['outcome', 'cost_delta', 'latency_delta'] as const
+const SORTS = ['outcome', 'cost_delta', 'latency_delta'] as const
 export const DIFFS = ['words', 'lines', 'off'] as const
 export const MOST_CANDIDATES = 32
 
@@ -11,6 +11,10 @@ export const MOST_CANDIDATES = 32
 export interface CompareSearch {
   baseline?: string | undefined
   candidate?: string[] | undefined
+  /** Only runs of this experiment are offered. */
+  experiment?: string | undefined
+  /** Said by a click alone: runs outside the experiment are offered, too. */
+  scope?: 'all' | undefined
   /** Tenths of a percentage point of quality that may be lost. */
   margin?: number | undefined
   cost?: (typeof COSTS)[number] | undefined
@@ -34,6 +38,8 @@ export function compareSearch(raw: Record<string, unknown>): CompareSearch {
   return compact({
     baseline: text(raw, 'baseline'),
     candidate: unique(texts(raw, 'candidate', MOST_CANDIDATES)),
+    experiment: text(raw, 'experiment'),
+    scope: oneOf(raw, 'scope', ['all']) ?? oneOf(raw, 'comparison_scope', ['all']),
     margin: margin !== undefined && margin < 1000 ? margin : undefined,
     cost: oneOf(raw, 'cost', ['subject', 'neutral']),
     scale: oneOf(raw, 'scale', ['linear']),

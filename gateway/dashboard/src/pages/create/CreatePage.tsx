@@ -1,4 +1,4 @@
-import { Alert, Button, SegmentedControl, TextInput } from '@mantine/core'
+import { Alert, Button, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
@@ -6,10 +6,14 @@ import { get } from '../../api/client'
 import { catalogQuery, datasetsQuery, targetsQuery } from '../../api/queries'
 import type { Catalog, Dataset, Target } from '../../api/types'
 import { useSession } from '../../app/session'
-import { Loaded, Loading } from '../../components/Notices'
+import { LoadedPage, LoadingPage } from '../../components/Notices'
 import { Page, Section } from '../../components/Page'
 import { useTexts, type Translate } from '../../i18n/messages'
+import { CandidatePage } from './CandidatePage'
+import { ExperimentFields } from './ExperimentFields'
+import { fittingRoles, partOf } from './experimentPart'
 import { EMPTY, fingerprint, problemsOf, type Form, type Problem } from './form'
+import { KindChoice } from './KindChoice'
 import { LimitsStep } from './LimitsStep'
 import { messages } from './messages'
 import { Reconcile } from './Reconcile'
@@ -30,22 +34,29 @@ export function CreatePage() {
   const catalog = useQuery(catalogQuery)
   const targets = useQuery(targetsQuery)
   const datasets = useQuery(datasetsQuery)
+  const title = search.mode === 'preview' ? t('titlePreview') : t('title')
   if (open) return <Reconcile submission={open} start={start} />
   return (
-    <Loaded query={catalog} what={t('whatCatalog')}>
+    <LoadedPage query={catalog} what={t('whatCatalog')} title={title}>
       {(found) => (
-        <Loaded query={targets} what={t('whatTargets')}>
+        <LoadedPage query={targets} what={t('whatTargets')} title={title}>
           {({ targets: registered }) =>
-            search.dataset && !datasets.data && !datasets.error ? (
-              <Loading />
+            search.baseline ? (
+              <CandidatePage key={search.baseline} search={search} targets={registered} datasets={datasets.data?.datasets ?? []} actor={actor} start={start} />
+            ) : search.dataset && !datasets.data && !datasets.error ? (
+              <LoadingPage />
             ) : (
               <Composer key={search.mode ?? 'live'} search={search} catalog={found} targets={registered} datasets={datasets.data?.datasets ?? []} actor={actor} start={start} />
             )
           }
-        </Loaded>
+        </LoadedPage>
       )}
-    </Loaded>
+    </LoadedPage>
   )
+}
+
+function kindsOf(form: Form, targets: Target[]): ReadonlySet<string> {
+  return new Set(targets.filter((target) => form.targets.includes(target.id)).map((target) => target.kind ?? ''))
 }
 
 interface ComposerProps {
@@ -61,7 +72,7 @@ function initial(search: CreateSearch, targets: Target[], datasets: Dataset[]): 
   const dataset = datasets.find((item) => item.id === search.dataset)
   const profile = (dataset?.profile as Form['profile'] | undefined) ?? search.profile ?? EMPTY.profile
   const wanted = targets.filter((target) => search.target?.includes(target.id) || search.target?.includes(target.model))
-  return { ...EMPTY, mode: search.mode ?? 'live', profile, dataset: dataset?.id ?? null, targets: wanted.map((target) => target.id) }
+  return { ...EMPTY, mode: search.mode ?? 'live', profile, dataset: dataset?.id ?? null, experiment: partOf(search), targets: wanted.map((target) => target.id) }
 }
 
 function Composer({ search, catalog, targets, datasets, actor, start }: ComposerProps) {
@@ -92,23 +103,18 @@ function Composer({ search, catalog, targets, datasets, actor, start }: Composer
     if (found.length === 0) review.mutate({ form, targets, datasets })
   }
   const preview = form.mode === 'preview'
-  const current = review.data?.mark === fingerprint(form)
   return (
     <Page title={preview ? t('titlePreview') : t('title')} lead={preview ? t('leadPreview') : t('lead')}>
       <fieldset className="bare stack-gap-lg" disabled={busy}>
         <Section title={t('kind')}>
           <div className="filters">
-            <SegmentedControl
-              aria-label={t('kind')}
+            <KindChoice
               value={form.mode}
               disabled={busy}
-              onChange={(mode) => change({ mode: mode as Form['mode'], targets: mode === 'preview' ? form.targets.filter((id) => targets.find((target) => target.id === id)?.kind === 'mom') : form.targets })}
-              data={[
-                { value: 'live', label: t('live') },
-                { value: 'preview', label: t('preview') },
-              ]}
+              onChange={(mode) => change({ mode, targets: mode === 'preview' ? form.targets.filter((id) => targets.find((target) => target.id === id)?.kind === 'mom') : form.targets })}
             />
             <TextInput label={t('name')} value={form.name} maxLength={160} onChange={(event) => change({ name: event.currentTarget.value })} className="filter-text" />
+            <ExperimentFields part={form.experiment} roles={fittingRoles(form.mode, form.profile, kindsOf(form, targets))} onChange={(experiment) => change({ experiment })} />
           </div>
         </Section>
         <ScopeStep form={form} change={change} catalog={catalog} datasets={datasets} selection={selection} />
@@ -130,7 +136,7 @@ function Composer({ search, catalog, targets, datasets, actor, start }: Composer
         </Button>
         {!session.can_write && <span className="note">{t('needRight')}</span>}
       </div>
-      <ReviewPanel review={review} job={job} current={current} form={form} actor={actor} start={start} />
+      <ReviewPanel review={review} job={job} mark={fingerprint(form)} actor={actor} start={start} />
     </Page>
   )
 }

@@ -1,11 +1,11 @@
 import { Alert, Button, Checkbox, Radio, Select } from '@mantine/core'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { messageOf } from '../../api/errors'
 import type { Benchmark, Catalog, Dataset, DatasetSelection } from '../../api/types'
 import { Section } from '../../components/Page'
 import { count } from '../../format/numbers'
 import { common } from '../../i18n/common'
 import { useTexts, type Translate } from '../../i18n/messages'
+import { useProblem } from '../../i18n/problems'
 import { friendlyName } from '../datasets/names'
 import { countIn, type Form, type Profile } from './form'
 import { messages } from './messages'
@@ -18,9 +18,12 @@ interface Props {
   selection: UseQueryResult<DatasetSelection>
 }
 
+const PURPOSES = { smoke: 'purpose_smoke', quick: 'purpose_quick', standard: 'purpose_standard' } as const
+
 /** What is asked: a size and benchmarks, or one frozen dataset. */
 export function ScopeStep({ form, change, catalog, datasets, selection }: Props) {
   const t = useTexts(messages)
+  const problem = useProblem()
   const words = useTexts(common)
   return (
     <Section title={t('scope')}>
@@ -33,7 +36,7 @@ export function ScopeStep({ form, change, catalog, datasets, selection }: Props)
                 {words(`profile_${profile.id}` as 'profile_quick')}
                 <span className="soft">{t('cases', { n: count(profile.total) ?? '' })}</span>
               </span>
-              <span className="note">{profile.description}</span>
+              <span className="note">{profile.id in PURPOSES ? t(PURPOSES[profile.id as Profile]) : profile.description}</span>
             </Radio.Card>
           ))}
         </div>
@@ -43,7 +46,7 @@ export function ScopeStep({ form, change, catalog, datasets, selection }: Props)
           {selection.error && (
             <Alert color="red" variant="light" role="alert">
               <div className="notice-row">
-                <span>{words('unavailable', { what: t('whatSelection'), message: messageOf(selection.error) })}</span>
+                <span>{words('unavailable', { what: t('whatSelection'), message: problem(selection.error) })}</span>
                 <Button size="compact-sm" variant="default" onClick={() => void selection.refetch()}>
                   {t('retrySelection')}
                 </Button>
@@ -52,7 +55,7 @@ export function ScopeStep({ form, change, catalog, datasets, selection }: Props)
           )}
           <Benchmarks form={form} change={change} catalog={catalog} selection={selection.error ? undefined : selection.data} />
           {datasets.length > 0 && (
-            <Button variant="subtle" className="self-start" onClick={() => change({ dataset: datasets[0]?.id ?? null, profile: (datasets[0]?.profile as Profile | undefined) ?? form.profile })}>
+            <Button variant="default" className="self-start" onClick={() => change({ dataset: datasets[0]?.id ?? null, profile: (datasets[0]?.profile as Profile | undefined) ?? form.profile })}>
               {t('useDataset')}
             </Button>
           )}
@@ -125,7 +128,7 @@ function DatasetChoice({ form, change, catalog, datasets }: { form: Form; change
         }}
         className="filter-wide"
       />
-      <Button variant="subtle" onClick={() => change({ dataset: null })}>
+      <Button variant="default" onClick={() => change({ dataset: null })}>
         {t('useBenchmarks')}
       </Button>
     </div>

@@ -12,20 +12,24 @@ import { messages } from './messages'
 
 const SHOWN = ['max_tokens', 'temperature', 'top_p', 'seed', 'reasoning_effort'] as const
 
+/** What of a form the targets depend on. Without limits and sampling the plan's own hold. */
+type Asked = Pick<Form, 'mode' | 'targets'> & Partial<Pick<Form, 'limits' | 'sampling'>> & { onlyRouters?: boolean }
+
 /** Who is asked. What the operator registered is shown and cannot be changed here. */
-export function TargetsStep({ form, change, targets }: { form: Form; change: (part: Partial<Form>) => void; targets: Target[] }) {
+export function TargetsStep({ form, change, targets, title }: { form: Asked; change: (part: { targets: string[] }) => void; targets: Target[]; title?: string }) {
   const t = useTexts(messages)
   const words = useTexts(common)
-  const allowed = targets.filter((target) => (form.mode === 'live' || target.kind === 'mom') && !form.targets.includes(target.id))
+  const routers = form.mode === 'preview' || form.onlyRouters
+  const allowed = targets.filter((target) => (!routers || target.kind === 'mom') && !form.targets.includes(target.id))
   if (targets.length === 0) {
     return (
-      <Section title={t('targets')}>
+      <Section title={title ?? t('targets')}>
         <Empty title={t('noTargets')} />
       </Section>
     )
   }
   return (
-    <Section title={t('targets')}>
+    <Section title={title ?? t('targets')}>
       <Select
         label={t('addTarget')}
         searchable
@@ -45,11 +49,11 @@ export function TargetsStep({ form, change, targets }: { form: Form; change: (pa
   )
 }
 
-function TargetCard({ target, form, onRemove }: { target: Target; form: Form; onRemove: () => void }) {
+function TargetCard({ target, form, onRemove }: { target: Target; form: Asked; onRemove: () => void }) {
   const t = useTexts(messages)
   const fixed = fixedOf(target)
   const rest = Object.entries(fixed).filter(([name]) => !(SHOWN as readonly string[]).includes(name))
-  const own: Record<string, unknown> = { ...form.sampling, max_tokens: form.limits.max_output_tokens }
+  const own: Record<string, unknown> = { ...form.sampling, ...(form.limits ? { max_tokens: form.limits.max_output_tokens } : {}) }
   return (
     <li className="card">
       <TargetChip model={target.model} kind={target.kind} />

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { DatasetSelection, Metrics, Target } from '../../api/types'
-import { estimateOf } from './estimate'
+import type { DatasetSelection, Target } from '../../api/types'
 import { EMPTY, isPriced, manifestOf, problemsOf, type Form } from './form'
 import { sources } from './useReview'
 
@@ -39,13 +38,4 @@ describe('the datasets of a selection', () => {
   const selection = { benchmarks: [{ id: 'a', source_ids: ['1', '3'] }, { id: 'b', source_ids: ['2', '3'] }] } as unknown as DatasetSelection
   it('are one where one holds all', () => expect(sources(selection, ['a', 'b'])).toEqual(['3']))
   it('are one each otherwise', () => expect(sources({ ...selection, benchmarks: [{ ...selection.benchmarks[0]!, source_ids: ['1'] }, selection.benchmarks[1]!] }, ['a', 'b'])).toEqual(['1', '2']))
-})
-
-describe('the estimate', () => {
-  const seen = { request_count: 10, total: 10, cost_usd: 0.5, latency_p50_s: 2, latency_p95_s: 4 } as Metrics
-  it('scales what was seen', () => expect(estimateOf([seen, seen], 100, 10, 1800)).toEqual({ costUsd: 10, earliestS: 40, latestS: 80 }))
-  it('is unknown when one target was never seen, or its cost is not known', () => {
-    expect(estimateOf([seen, undefined], 100, 10, 1800)).toEqual({ costUsd: null, earliestS: null, latestS: null })
-    expect(estimateOf([{ ...seen, cost_usd: null }], 1, 1, 1800).costUsd).toBeNull()
-  })
 })

@@ -1,13 +1,14 @@
 // What the form holds, what is wrong with it, and the manifest it stands for. Pure.
 import type { Catalog, Dataset, Target } from '../../api/types'
+import { partInManifest, type ExperimentPart } from './experimentPart'
 
 export type Profile = 'smoke' | 'quick' | 'standard'
 
 /** The limits that the form shows; the planner sets the others. */
-export const LIMITS = ['max_cost_usd', 'max_run_seconds', 'max_output_tokens', 'concurrency', 'total_timeout_s', 'idle_timeout_s', 'case_timeout_s', 'max_calls_per_case'] as const
+const LIMITS = ['max_cost_usd', 'max_run_seconds', 'max_output_tokens', 'concurrency', 'total_timeout_s', 'idle_timeout_s', 'case_timeout_s', 'max_calls_per_case'] as const
 export type LimitName = (typeof LIMITS)[number]
 /** Generation parameters that the form shows. */
-export const SAMPLING = ['temperature', 'top_p', 'seed'] as const
+const SAMPLING = ['temperature', 'top_p', 'seed'] as const
 export type SamplingName = (typeof SAMPLING)[number]
 
 export interface Form {
@@ -25,6 +26,8 @@ export interface Form {
   sessionId: string
   conversationId: string
   previewSeed: number | null
+  /** The experiment that the run is to belong to. */
+  experiment: ExperimentPart | null
 }
 
 export const EMPTY: Form = {
@@ -49,6 +52,7 @@ export const EMPTY: Form = {
   sessionId: '',
   conversationId: '',
   previewSeed: null,
+  experiment: null,
 }
 
 /** One reason why the form cannot be reviewed; `key` names the text, `values` what it mentions. */
@@ -136,6 +140,7 @@ export function manifestOf(form: Form, targets: readonly Target[], dataset: Pick
     targets: targets.filter((target) => form.targets.includes(target.id)),
     limits,
     sampling,
+    ...partInManifest(form.experiment),
     ...(form.mode === 'preview' && Object.keys(context).length > 0 ? { preview_context: context } : {}),
   }
 }

@@ -1,4 +1,5 @@
 import { compact, oneOf, text, texts } from '../../app/search'
+import { ROLES, type Role } from './experimentPart'
 
 /** Where a new evaluation starts from. */
 export interface CreateSearch {
@@ -7,6 +8,8 @@ export interface CreateSearch {
   profile?: 'smoke' | 'quick' | 'standard' | undefined
   target?: string[] | undefined
   baseline?: string | undefined
+  experiment?: string | undefined
+  role?: Role | undefined
 }
 
 export function createSearch(raw: Record<string, unknown>): CreateSearch {
@@ -16,5 +19,7 @@ export function createSearch(raw: Record<string, unknown>): CreateSearch {
     profile: oneOf(raw, 'profile', ['smoke', 'quick', 'standard']),
     target: texts(raw, 'target'),
     baseline: text(raw, 'baseline'),
+    experiment: text(raw, 'experiment'),
+    role: oneOf(raw, 'role', ROLES),
   })
 }

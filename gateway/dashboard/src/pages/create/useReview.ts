@@ -12,9 +12,14 @@ const POLL_MS = 1_500
 /** A frozen plan and what it was made from. */
 export interface Reviewed {
   plan: CheckedPlan
-  dataset: Dataset
+  mode: Form['mode']
+  /** US dollars; `null` when none applies. */
+  budget: number | null
+  /** Whether the questions are a holdout; `null` when that is not known here. */
+  holdout: boolean | null
   estimate: Estimate
   targetCount: number
+  /** What it was made from; with another content it holds no longer. */
   mark: string
 }
 
@@ -24,14 +29,19 @@ export function useReview() {
   const review = useMutation({
     mutationFn: async ({ form, targets, datasets }: { form: Form; targets: Target[]; datasets: Dataset[] }): Promise<Reviewed> => {
       setJob(null)
-      const never = new AbortController().signal
       const dataset = form.dataset ? chosen(datasets, form.dataset) : await resolved(form, setJob)
       const manifest = manifestOf(form, targets, dataset)
       const plan = await post('/plans', { body: { manifest }, deadlineMs: LONG_DEADLINE_MS })
-      const figures = form.mode === 'live' ? await lastFigures(form.targets, never).catch(() => [undefined]) : [undefined]
-      const { concurrency, max_run_seconds: deadline } = form.limits
-      const estimate = estimateOf(figures, plan.case_count, concurrency ?? 1, deadline ?? Infinity)
-      return { plan, dataset, estimate, targetCount: form.targets.length, mark: fingerprint(form) }
+      const { concurrency, max_run_seconds: deadline, max_cost_usd: budget } = form.limits
+      return {
+        plan,
+        mode: form.mode,
+        budget: form.costPolicy === 'require_priced' ? budget : null,
+        holdout: dataset.split === 'holdout',
+        estimate: await estimated(form.mode, form.targets, plan, concurrency ?? 1, deadline ?? Infinity),
+        targetCount: form.targets.length,
+        mark: fingerprint(form),
+      }
     },
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ['datasets'] })
@@ -40,6 +50,16 @@ export function useReview() {
     },
   })
   return { review, job }
+}
+
+/** What the last runs of the targets say of a plan; nothing for a preview, which costs nothing. */
+export async function estimated(mode: Form['mode'], targetIds: readonly string[], plan: CheckedPlan, concurrency: number, deadlineS: number): Promise<Estimate> {
+  if (mode !== 'live') return { costUsd: null, earliestS: null, latestS: null }
+  // Cells by benchmark; every target answers each question.
+  const cases = Object.fromEntries(Object.entries(plan.case_counts).map(([name, cells]) => [name, cells / targetIds.length]))
+  // An estimate is a help: a plan is as good without one.
+  const figures = await lastFigures(targetIds, Object.keys(cases)).catch(() => [])
+  return estimateOf(figures, cases, concurrency, deadlineS)
 }
 
 function chosen(datasets: readonly Dataset[], id: string): Dataset {

@@ -1,17 +1,19 @@
+import { visible } from '../../format/visible'
 import { Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
-import { useCallback, useMemo, useState, type FormEvent } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import { get } from '../../api/client'
 import { datasetQuery } from '../../api/queries'
 import type { DatasetCase, DatasetDetail } from '../../api/types'
-import { CopyButton } from '../../components/CopyButton'
+import { CopyCommand } from '../../components/CopyCommand'
 import { DetailPane } from '../../components/DetailPane'
-import { Empty, Loaded } from '../../components/Notices'
+import { Empty, Loaded, LoadedPage } from '../../components/Notices'
 import { Page, Section } from '../../components/Page'
 import { Question } from '../../components/Question'
 import { useKeys } from '../../components/useKeys'
 import { Value } from '../../components/Value'
+import { command } from '../../format/command'
 import { count } from '../../format/numbers'
 import { moment } from '../../format/time'
 import { common } from '../../i18n/common'
@@ -29,9 +31,9 @@ export function DatasetPage() {
   const { datasetId } = useParams({ from: '/datasets/$datasetId' })
   const dataset = useQuery(datasetQuery(datasetId))
   return (
-    <Loaded query={dataset} what={t('whatOne')}>
+    <LoadedPage query={dataset} what={t('whatOne')}>
       {(found) => <DatasetView dataset={found} />}
-    </Loaded>
+    </LoadedPage>
   )
 }
 
@@ -52,9 +54,12 @@ function DatasetView({ dataset }: { dataset: DatasetDetail }) {
         </span>
       }
       actions={
-        <Link to="/create" search={{ dataset: dataset.id }} className="button-link primary">
-          {t('evaluate')}
-        </Link>
+        <>
+          <Link to="/create" search={{ dataset: dataset.id }} className="button-link primary">
+            {t('evaluate')}
+          </Link>
+          <CopyCommand text={command('dataset', 'show', dataset.id)} />
+        </>
       }
     >
       <nav className="tabs" aria-label={t('sections')}>
@@ -67,6 +72,8 @@ function DatasetView({ dataset }: { dataset: DatasetDetail }) {
             search={name ? { tab: name } : {}}
             className="tab"
             aria-current={tab === name ? 'page' : undefined}
+            // Which tab is open follows from the search alone; a filter does not close it.
+            activeOptions={{ exact: true, includeSearch: true }}
             activeProps={{}}
           >
             {labels[name ?? 'questions']}
@@ -92,10 +99,7 @@ function Questions({ dataset }: { dataset: DatasetDetail }) {
   })
   const [typed, setTyped] = useState(q ?? '')
   const change = (part: Partial<typeof search>) => void navigate({ search: (old) => ({ ...old, cursor: undefined, case: undefined, ...part }), replace: true, resetScroll: false })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change({ q: typed || undefined })
-  }
+  const submit = () => typed !== (q ?? '') && change({ q: typed || undefined })
   const cases = page.data?.cases ?? []
   const open = useCallback((id: string | undefined) => void navigate({ search: (old) => ({ ...old, case: id }), replace: search.case !== undefined, resetScroll: false }), [navigate, search.case])
   const at = cases.findIndex((item) => item.id === search.case)
@@ -112,11 +116,11 @@ function Questions({ dataset }: { dataset: DatasetDetail }) {
   return (
     <div className={search.case ? 'split' : undefined}>
       <div className="stack-gap min0">
-        <form className="filters" onSubmit={submit} role="search">
-          <TextInput label={t('searchText')} value={typed} maxLength={200} onChange={(event) => setTyped(event.currentTarget.value)} onBlur={() => typed !== (q ?? '') && change({ q: typed || undefined })} className="filter-text" />
+        <search className="filters">
+          <TextInput label={t('searchText')} value={typed} maxLength={200} onChange={(event) => setTyped(event.currentTarget.value)} onBlur={submit} onKeyDown={(event) => event.key === 'Enter' && submit()} className="filter-text" />
           <Select label={t('benchmark')} placeholder={t('all')} clearable data={dataset.benchmarks.map(({ id, title, count: n }) => ({ value: id, label: `${title} (${count(n)})` }))} value={benchmark ?? null} onChange={(value) => change({ benchmark: value ?? undefined, category: undefined })} />
           <Select label={t('category')} placeholder={t('all')} clearable searchable data={groups.map(([name, n]) => ({ value: name, label: `${name} (${count(n)})` }))} value={category ?? null} onChange={(value) => change({ category: value ?? undefined })} />
-        </form>
+        </search>
         <Loaded query={page} what={t('whatQuestions')}>
           {(found) =>
             found.total === 0 ? (
@@ -131,7 +135,7 @@ function Questions({ dataset }: { dataset: DatasetDetail }) {
                     <li key={item.id} data-open={item.id === search.case || undefined}>
                       <button type="button" className="case-row" onClick={() => open(item.id)} aria-expanded={item.id === search.case}>
                         <span className="case-number figure">{count((cursor ?? 0) + index + 1)}</span>
-                        <span className="case-text">{item.question.slice(0, 240) || item.id}</span>
+                        <span className="case-text" data-verbatim>{visible(item.question.slice(0, 240) || item.id)}</span>
                         <span className="soft case-tags">
                           {item.benchmark} · {item.category}
                         </span>
@@ -163,7 +167,6 @@ function Questions({ dataset }: { dataset: DatasetDetail }) {
 
 function CasePane({ dataset, caseId, known, onClose }: { dataset: DatasetDetail; caseId: string; known: DatasetCase | undefined; onClose: () => void }) {
   const t = useTexts(messages)
-  const words = useTexts(common)
   // A link may name a question that the page of the list does not hold.
   const found = useQuery({
     queryKey: ['dataset-case', dataset.id, caseId],
@@ -172,7 +175,7 @@ function CasePane({ dataset, caseId, known, onClose }: { dataset: DatasetDetail;
     staleTime: Infinity,
   })
   return (
-    <DetailPane title={t('question')} onClose={onClose} actions={<CopyButton text={location.href} label={words('copyLink')} />}>
+    <DetailPane title={t('question')} onClose={onClose}>
       <Loaded query={found} what={t('whatQuestions')}>
         {(cases) =>
           cases[0] ? (
@@ -224,7 +227,7 @@ function Coverage({ dataset }: { dataset: DatasetDetail }) {
           ))}
         </ul>
       </Section>
-      <Section title={t('groups', { benchmark: dataset.benchmarks.find(({ id }) => id === benchmark)?.title ?? t('all') })}>
+      <Section title={t('groups', { benchmark: dataset.benchmarks.find(({ id }) => id === benchmark)?.title ?? t('allBenchmarks') })}>
         <Loaded query={groups} what={t('whatQuestions')}>
           {(found) => (
             <ul className="bars plain-list">

@@ -3,8 +3,10 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { catalogQuery, datasetsQuery, runsQuery } from '../../api/queries'
 import type { Dataset } from '../../api/types'
+import { CopyCommand } from '../../components/CopyCommand'
 import { Empty, Loaded } from '../../components/Notices'
 import { Page, Section } from '../../components/Page'
+import { command } from '../../format/command'
 import { count } from '../../format/numbers'
 import { common } from '../../i18n/common'
 import { Pill } from '../../components/Status'
@@ -24,7 +26,7 @@ export function DatasetsPage() {
   return (
     <Page title={t('title')} lead={t('lead')}>
       <PreparePanel />
-      <Section title={t('library')}>
+      <Section title={t('library')} actions={<CopyCommand text={command('dataset', 'list')} />}>
         <Loaded query={datasets} what={t('what')}>
           {(page) => <Library datasets={page.datasets} />}
         </Loaded>

@@ -3,26 +3,27 @@ import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/r
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post, type Body } from '../../api/client'
-import { messageOf } from '../../api/errors'
 import { IDLE_MS } from '../../api/queries'
 import type { Preparation } from '../../api/types'
 import { useSession } from '../../app/session'
-import { CopyButton } from '../../components/CopyButton'
+import { CopyCommand } from '../../components/CopyCommand'
 import { Loaded } from '../../components/Notices'
 import { Section } from '../../components/Page'
 import { StatusPill } from '../../components/Status'
+import { Scroll } from '../../components/Scroll'
 import { command } from '../../format/command'
 import { bytes, count } from '../../format/numbers'
 import { moment } from '../../format/time'
 import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
+import { useProblem, useRefusal } from '../../i18n/problems'
 import { messages } from './messages'
 import { webAddress } from './names'
 
 const PROFILES = ['smoke', 'quick', 'standard'] as const
 const WORKING_MS = 1_500
 
-export const preparationsQuery = queryOptions({
+const preparationsQuery = queryOptions({
   queryKey: ['preparations'],
   queryFn: ({ signal }) => get('/dataset-preparations', { signal }),
   refetchInterval: (query) => (query.state.data?.preparations.some(isWorking) ? WORKING_MS : IDLE_MS),
@@ -34,7 +35,7 @@ export function isWorking(job: Preparation): boolean {
 }
 
 /** Starts a preparation; the same request again is the job that does it already. */
-export function usePrepare() {
+function usePrepare() {
   const queries = useQueryClient()
   return useMutation({
     mutationFn: (body: Body<'/dataset-preparations'>) => post('/dataset-preparations', { body }),
@@ -45,6 +46,7 @@ export function usePrepare() {
 /** Prepares a benchmark in the background, and shows what became of earlier wishes. */
 export function PreparePanel() {
   const t = useTexts(messages)
+  const problem = useProblem()
   const words = useTexts(common)
   const session = useSession()
   const options = useQuery({ queryKey: ['preparation-options'], queryFn: ({ signal }) => get('/dataset-preparations/options', { signal }), staleTime: 60_000 })
@@ -77,7 +79,7 @@ export function PreparePanel() {
                 <Button disabled={!benchmark || !session.can_write} loading={prepare.isPending} onClick={() => benchmark && prepare.mutate({ benchmarks: [benchmark], profile })}>
                   {t('prepareButton')}
                 </Button>
-                {benchmark && <CopyButton text={command('dataset', 'prepare', '--benchmark', benchmark, '--profile', profile)} label={words('copyCommand')} />}
+                {benchmark && <CopyCommand text={command('dataset', 'prepare', '--benchmark', benchmark, '--profile', profile)} />}
               </div>
               {!session.can_write && <p className="note">{t('mayNot')}</p>}
               {chosen && (
@@ -90,12 +92,12 @@ export function PreparePanel() {
                   ) : (
                     chosen.source_url
                   )}{' '}
-                  · {t('revision')} <span className="mono">{chosen.revision}</span> · {chosen.access_note}
+                  · {t('revision')} <span className="mono">{chosen.revision}</span> · {ACCESS.some((id) => id === chosen.id) ? t(`access_${chosen.id as (typeof ACCESS)[number]}`) : chosen.access_note}
                 </p>
               )}
               {prepare.error && (
                 <Alert color="red" role="alert">
-                  {messageOf(prepare.error)}
+                  {problem(prepare.error)}
                 </Alert>
               )}
             </>
@@ -107,18 +109,25 @@ export function PreparePanel() {
   )
 }
 
+// Notes of the built-in sources; others bring their own words.
+const ACCESS = ['arc-agi-2', 'gpqa-diamond', 'hle', 'livecodebench', 'mmlu-pro', 'scicode', 'simpleqa-verified', 'tau3', 'terminal-bench-2.1'] as const
+
 function History({ onRetry }: { onRetry: (job: Preparation) => void }) {
   const t = useTexts(messages)
+  const refusal = useRefusal()
   const jobs = useQuery(preparationsQuery)
+  // Work opens the list; it stays open when the work is done, until somebody folds it.
+  const [open, setOpen] = useState<boolean | null>(null)
+  const working = jobs.data?.preparations.some(isWorking) ?? false
   return (
-    <details className="fold" open={jobs.data?.preparations.some(isWorking) || undefined}>
+    <details className="fold" open={open ?? working} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{t('history')}</summary>
       <Loaded query={jobs} what={t('whatJobs')}>
         {({ preparations }) =>
           preparations.length === 0 ? (
             <p className="note">{t('noJobs')}</p>
           ) : (
-            <div className="scroll">
+            <Scroll label={t('history')}>
               <table className="table" aria-label={t('history')}>
                 <thead>
                   <tr>
@@ -136,7 +145,7 @@ function History({ onRetry }: { onRetry: (job: Preparation) => void }) {
                       </th>
                       <td>
                         <StatusPill status={job.status} /> <JobPhase job={job} />
-                        {job.error && <span className="plain bad block">{job.error}</span>}
+                        {job.error && <span className="plain bad block">{refusal(job.reason ?? '', job.error)}</span>}
                       </td>
                       <td>{moment(job.created_at)}</td>
                       <td>
@@ -155,7 +164,7 @@ function History({ onRetry }: { onRetry: (job: Preparation) => void }) {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           )
         }
       </Loaded>

@@ -1,10 +1,10 @@
-import { Button } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { address } from '../../api/client'
 import { exactSum, type Exact } from '../../api/exactJson'
 import type { Call, TokenUsage } from '../../api/types'
-import { CopyButton } from '../../components/CopyButton'
-import { DetailPane } from '../../components/DetailPane'
+import { CopyCommand } from '../../components/CopyCommand'
+import { DetailPane, type Walk } from '../../components/DetailPane'
+import { Fault } from '../../components/Fault'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Loaded } from '../../components/Notices'
 import { Tile, Tiles } from '../../components/Page'
@@ -13,32 +13,17 @@ import { Value } from '../../components/Value'
 import { command } from '../../format/command'
 import { count, usd } from '../../format/numbers'
 import { duration, moment } from '../../format/time'
-import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
+import { useEnd } from '../../i18n/ends'
 import { Texts, useCall } from './CallTexts'
 import { messages } from './messages'
 
 /** One call with its texts, tokens and evidence. */
-export function CallPane({ runId, callId, walk, onClose }: { runId: string; callId: string; walk: { next: () => void; previous: () => void }; onClose: () => void }) {
+export function CallPane({ runId, callId, walk, onClose }: { runId: string; callId: string; walk: Walk; onClose: () => void }) {
   const t = useTexts(messages)
-  const words = useTexts(common)
   const call = useCall(runId, callId)
   return (
-    <DetailPane
-      title={call.data ? `${call.data.case_id} · ${call.data.target_id}` : callId}
-      onClose={onClose}
-      actions={
-        <>
-          <Button size="compact-sm" variant="default" onClick={walk.previous}>
-            {t('previous')}
-          </Button>
-          <Button size="compact-sm" variant="default" onClick={walk.next}>
-            {t('next')}
-          </Button>
-          <CopyButton text={location.href} label={words('copyLink')} />
-        </>
-      }
-    >
+    <DetailPane title={call.data ? `${call.data.case_id} · ${call.data.target_id}` : callId} walk={walk} onClose={onClose}>
       <Loaded query={call} what={t('whatAnswer')}>
         {(found) => <CallView runId={runId} call={found} />}
       </Loaded>
@@ -48,12 +33,12 @@ export function CallPane({ runId, callId, walk, onClose }: { runId: string; call
 
 function CallView({ runId, call }: { runId: string; call: Call }) {
   const t = useTexts(messages)
-  const words = useTexts(common)
+  const end = useEnd()
   const bounds = call.cost_lower_usd !== null && call.cost_upper_usd !== null ? t('costBounds', { lower: usd(call.cost_lower_usd) ?? '', upper: usd(call.cost_upper_usd) ?? '' }) : undefined
   return (
     <>
       <Tiles>
-        <Tile label={t('status')} note={call.reason}>
+        <Tile label={t('status')} note={call.reason && end(call.reason)}>
           <StatusPill status={call.status ?? ''} />
         </Tile>
         <Tile label={t('model')} note={call.decision && `${t('decision')}: ${call.decision}`}>
@@ -72,7 +57,7 @@ function CallView({ runId, call }: { runId: string; call: Call }) {
           <Value>{call.finish_reason}</Value>
         </Tile>
       </Tiles>
-      {call.error && <p className="plain bad">{call.error}</p>}
+      <Fault reason={call.reason} text={call.error} />
       <Texts call={call} />
       <h3>{t('buckets')}</h3>
       <Buckets usage={call.usage} flags={call.usage_flags} />
@@ -110,7 +95,7 @@ function CallView({ runId, call }: { runId: string; call: Call }) {
         ) : (
           <span className="note">{t('noEvidence')}</span>
         )}
-        <CopyButton text={command('show', runId, '--call', call.id)} label={words('copyCommand')} />
+        <CopyCommand text={command('show', runId, '--call-id', call.id)} />
       </div>
     </>
   )

@@ -3,20 +3,24 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useCallback, useMemo } from 'react'
 import { reportQuery, runQuery } from '../../api/queries'
 import type { CallRow } from '../../api/types'
+import { CopyCommand } from '../../components/CopyCommand'
 import { Empty, Loaded } from '../../components/Notices'
 import { StatusPill } from '../../components/Status'
 import { Value } from '../../components/Value'
 import { VirtualTable, type Column } from '../../components/VirtualTable'
+import { command } from '../../format/command'
 import { count, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
 import { common } from '../../i18n/common'
+import { Views } from '../../kept/Views'
 import { useTexts } from '../../i18n/messages'
 import { CallPane } from './CallPane'
 import { Choice, ClearFilters } from './ListFilters'
 import { callBlock, callFilter } from './lists'
 import { messages } from './messages'
-import { CALL_STATUSES, ROLES, type CallsSearch } from './search'
-import { useWalk } from './useWalk'
+import { useRole } from './useRole'
+import { CALL_STATUSES, ROLES, type CallsSearch , callsSearch } from './search'
+import { useWalk } from '../../components/useWalk'
 
 const NO_FILTER: CallsSearch = {
   target: undefined,
@@ -27,6 +31,18 @@ const NO_FILTER: CallsSearch = {
   model: undefined,
   decision: undefined,
   finish: undefined,
+}
+
+const PRESETS = [
+  ['failed', { status: 'failed' }],
+  ['dearest', { by: 'cost', desc: true }],
+  ['slowest', { by: 'latency', desc: true }],
+] as const
+
+/** A view of this list: what is open in it is no part of it. */
+function viewOf(raw: Record<string, unknown>): CallsSearch {
+  const { call: _call, at: _at, ...filters } = callsSearch(raw)
+  return filters
 }
 
 /** Every call of a run: filtered, ordered and paged by the service. */
@@ -58,12 +74,16 @@ export function CallsTab() {
     <div className={search.call === undefined ? undefined : 'split'}>
       <div className="stack-gap min0">
         <Filters search={search} onChange={change} filtered={filtered} />
+        <Views list="calls" current={filters} presets={PRESETS} reader={viewOf} onChoose={(chosen) => void navigate({ search: chosen, replace: true, resetScroll: false })} />
         <Loaded query={first} what={t('whatCalls')}>
           {(page) => (
             <>
-              <p className="note" role="status">
-                {t('rows', { n: count(page.total) ?? '' })} · {t('keys')}
-              </p>
+              <div className="section-head">
+                <p className="note" role="status">
+                  {t('rows', { n: count(page.total) ?? '' })} · {t('keys')}
+                </p>
+                <CopyCommand text={command('show', runId, '--calls')} />
+              </div>
               {page.total === 0 ? (
                 <Empty title={filtered ? t('noRows') : t('noCalls')} />
               ) : (
@@ -91,23 +111,25 @@ export function CallsTab() {
 
 function useColumns(): Column<CallRow>[] {
   const t = useTexts(messages)
+  const role = useRole()
   return useMemo(
     () => [
       { key: 'case', label: t('case'), width: 'minmax(12rem, 2fr)', cell: (row) => row.case_id },
       { key: 'target', label: t('target'), width: 'minmax(6rem, 1fr)', cell: (row) => row.target_id },
-      { key: 'role', label: t('role'), width: '6rem', cell: (row) => row.role },
+      { key: 'role', label: t('role'), width: '6rem', cell: (row) => role(row.role) },
       { key: 'status', label: t('status'), width: '7.5rem', cell: (row) => <StatusPill status={row.status ?? ''} /> },
       { key: 'model', label: t('model'), width: 'minmax(6rem, 1fr)', cell: (row) => <Value>{row.selected_model ?? row.model}</Value> },
       { key: 'cost', label: t('cost'), width: '7rem', numeric: true, orderBy: 'cost', cell: (row) => <Value>{usd(row.cost_usd)}</Value> },
       { key: 'latency', label: t('latencyOne'), width: '6.5rem', numeric: true, orderBy: 'latency', cell: (row) => <Value why={t('timeNote')}>{duration(row.latency_s)}</Value> },
       { key: 'ttft', label: t('ttftOne'), width: '6.5rem', numeric: true, orderBy: 'ttft', cell: (row) => <Value why={t('timeNote')}>{duration(row.ttft_s)}</Value> },
     ],
-    [t],
+    [t, role],
   )
 }
 
 function Filters({ search, onChange, filtered }: { search: CallsSearch; onChange: (part: Partial<CallsSearch>) => void; filtered: boolean }) {
   const t = useTexts(messages)
+  const role = useRole()
   const words = useTexts(common)
   const { runId } = useParams({ from: '/runs/$runId' })
   const run = useQuery(runQuery(runId))
@@ -121,7 +143,7 @@ function Filters({ search, onChange, filtered }: { search: CallsSearch; onChange
       )}
       <Choice label={t('target')} value={search.target} options={(run.data?.manifest.targets ?? []).map(({ id }) => ({ value: id, label: id }))} onChange={(target) => onChange({ target })} />
       <Choice label={t('status')} value={search.status} options={CALL_STATUSES.map((value) => ({ value, label: words(`status_${value}`) }))} onChange={(status) => onChange({ status })} />
-      <Choice label={t('role')} value={search.role} options={ROLES.map((value) => ({ value, label: value }))} onChange={(role) => onChange({ role })} />
+      <Choice label={t('role')} value={search.role} options={ROLES.map((value) => ({ value, label: role(value) }))} onChange={(role) => onChange({ role })} />
       <Choice label={t('model')} value={search.model} options={names(targets.flatMap((target) => Object.keys(target.selected_models)))} onChange={(model) => onChange({ model })} />
       <Choice label={t('decision')} value={search.decision} options={names(targets.flatMap((target) => Object.keys(target.decisions)))} onChange={(decision) => onChange({ decision })} />
       <Choice

@@ -1,18 +1,20 @@
 import { Button, Select } from '@mantine/core'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { address, get } from '../../api/client'
 import { stringifyExact } from '../../api/exactJson'
 import { reportQuery, runQuery } from '../../api/queries'
 import { isActive, type Run, type RunEvent } from '../../api/types'
+import { CopyCommand } from '../../components/CopyCommand'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Empty, Loading, Stale, Unavailable } from '../../components/Notices'
 import { Section } from '../../components/Page'
-import { StatusPill } from '../../components/Status'
 import { Value } from '../../components/Value'
+import { command } from '../../format/command'
 import { moment } from '../../format/time'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
+import { Reuse } from './reuse/Reuse'
 
 const EVENT_TYPES = ['created', 'running', 'completed', 'failed', 'cancelled', 'interrupted', 'cancellation_requested', 'case_failed'] as const
 const PAGE = 25
@@ -27,21 +29,8 @@ export function EvidenceTab() {
   return (
     <>
       <Identity run={run.data} />
-      {report.data && report.data.child_attempts.length > 0 && (
-        <Section title={t('lineage')}>
-          <ul className="plain-list">
-            {report.data.child_attempts.map((child) => (
-              <li key={child.id}>
-                <Link to="/runs/$runId" params={{ runId: child.id }}>
-                  {child.id}
-                </Link>{' '}
-                <StatusPill status={child.status} />
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
       <Events run={run.data} />
+      {!isActive(run.data.status) && run.data.manifest.mode === 'live' && <Reuse run={run.data} />}
       <Section title={t('raw')}>
         <JsonBlock title={t('manifest')} value={run.data.manifest} />
         <JsonBlock title={t('provenance')} value={run.data.provenance} />
@@ -108,14 +97,17 @@ function Events({ run }: { run: Run }) {
       title={t('events')}
       note={rows && t('eventsLoaded', { n: rows.length })}
       actions={
-        <Select
-          aria-label={t('eventType')}
-          placeholder={t('all')}
-          clearable
-          data={EVENT_TYPES.map((value) => ({ value, label: label(value) }))}
-          value={type ?? null}
-          onChange={(value) => void navigate({ search: { type: value ?? undefined }, replace: true, resetScroll: false })}
-        />
+        <>
+          <CopyCommand text={command('show', run.id, '--events')} />
+          <Select
+            aria-label={t('eventType')}
+            placeholder={t('all')}
+            clearable
+            data={EVENT_TYPES.map((value) => ({ value, label: label(value) }))}
+            value={type ?? null}
+            onChange={(value) => void navigate({ search: { type: value ?? undefined }, replace: true, resetScroll: false })}
+          />
+        </>
       }
     >
       {/* A page that could not be read leaves the rows and the place where it goes on. */}

@@ -1,36 +1,31 @@
-import { Button } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../../api/client'
 import { ACTIVE_MS } from '../../api/queries'
 import type { CallRow, Outcome, Run } from '../../api/types'
-import { CopyButton } from '../../components/CopyButton'
-import { DetailPane } from '../../components/DetailPane'
-import { gridsIn, GridView } from '../../components/Grids'
+import { DetailPane, type Walk } from '../../components/DetailPane'
+import { Extracted } from '../../components/Extracted'
+import { Fault } from '../../components/Fault'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Empty, Loaded } from '../../components/Notices'
 import { Tile, Tiles } from '../../components/Page'
-import { PlainText } from '../../components/PlainText'
 import { Question } from '../../components/Question'
+import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
-import { stringifyExact } from '../../api/exactJson'
-import { count, decimal, usd } from '../../format/numbers'
+import { decimal, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
-import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
+import { useEnd } from '../../i18n/ends'
+import { NoteBox } from '../../kept/Notes'
 import { CallTexts } from './CallTexts'
 import { messages } from './messages'
+import { useRole } from './useRole'
+import { RouteView } from './RouteView'
 import { Verdict } from './Verdict'
-
-interface Walk {
-  next: () => void
-  previous: () => void
-}
 
 /** One cell: what was asked, what came back, how it was judged. Bodies are read only now. */
 export function OutcomePane({ run, cell, walk, onClose, active }: { run: Run; cell: number; walk: Walk; onClose: () => void; active: boolean }) {
   const t = useTexts(messages)
-  const words = useTexts(common)
   const outcome = useQuery({
     queryKey: ['outcome', run.id, cell],
     queryFn: async ({ signal }) => (await get('/runs/{run_id}/results', { path: { run_id: run.id }, query: { cell }, signal })).results,
@@ -38,21 +33,7 @@ export function OutcomePane({ run, cell, walk, onClose, active }: { run: Run; ce
   })
   const found = outcome.data?.[0]
   return (
-    <DetailPane
-      title={found ? `${found.case_id} · ${found.target_id}` : `#${cell}`}
-      onClose={onClose}
-      actions={
-        <>
-          <Button size="compact-sm" variant="default" onClick={walk.previous}>
-            {t('previous')}
-          </Button>
-          <Button size="compact-sm" variant="default" onClick={walk.next}>
-            {t('next')}
-          </Button>
-          <CopyButton text={location.href} label={words('copyLink')} />
-        </>
-      }
-    >
+    <DetailPane title={found ? `${found.case_id} · ${found.target_id}` : `#${cell}`} walk={walk} onClose={onClose}>
       <Loaded query={outcome} what={t('whatQuestion')}>
         {(rows) => (rows[0] ? <OutcomeView run={run} outcome={rows[0]} /> : <Empty title={t('noRows')} />)}
       </Loaded>
@@ -62,6 +43,7 @@ export function OutcomePane({ run, cell, walk, onClose, active }: { run: Run; ce
 
 function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
   const t = useTexts(messages)
+  const end = useEnd()
   const question = useQuery({
     queryKey: ['question', run.id, outcome.case_id],
     queryFn: ({ signal }) => get('/runs/{run_id}/question', { path: { run_id: run.id }, query: { case_id: outcome.case_id }, signal }),
@@ -70,12 +52,25 @@ function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
   const calls = useQuery({
     queryKey: ['calls-of-cell', run.id, outcome.case_id, outcome.target_id],
     queryFn: ({ signal }) => get('/runs/{run_id}/calls', { path: { run_id: run.id }, query: { case_id: outcome.case_id, target_id: outcome.target_id }, signal }),
+    enabled: run.manifest.mode !== 'preview',
   })
   const chosen = typeof outcome.answer === 'string' ? outcome.answer : undefined
+  if (run.manifest.mode === 'preview') {
+    return (
+      <>
+        <Fault reason={outcome.reason} text={outcome.error} />
+        <RouteView outcome={outcome} />
+        <Loaded query={question} what={t('whatQuestion')}>
+          {(asked) => <Question question={asked} />}
+        </Loaded>
+        <JsonBlock title={t('routeDocument')} value={outcome.details} />
+      </>
+    )
+  }
   return (
     <>
       <Tiles>
-        <Tile label={t('verdict')} note={outcome.reason}>
+        <Tile label={t('verdict')} note={outcome.reason && end(outcome.reason)}>
           <Verdict correct={outcome.correct} status={outcome.status} />
         </Tile>
         <Tile label={t('score')}>
@@ -88,7 +83,7 @@ function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
           <Value why={t('timeNote')}>{duration(outcome.subject_latency_s)}</Value>
         </Tile>
       </Tiles>
-      {outcome.error && <p className="plain bad">{outcome.error}</p>}
+      <Fault reason={outcome.reason} text={outcome.error} />
       <Loaded query={question} what={t('whatQuestion')}>
         {(asked) => <Question question={asked} chosen={chosen} />}
       </Loaded>
@@ -97,30 +92,16 @@ function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
       <Loaded query={calls} what={t('whatCalls')}>
         {(page) => <AnswersOf run={run} calls={page.calls} />}
       </Loaded>
+      <NoteBox runId={run.id} outcome={outcome} />
       <Others run={run} outcome={outcome} />
       <JsonBlock title={t('graderDetails')} value={outcome.details} />
     </>
   )
 }
 
-function Extracted({ answer }: { answer: unknown }) {
-  const t = useTexts(messages)
-  const grids = gridsIn(answer)
-  if (grids) {
-    return (
-      <div className="grid-pair">
-        {grids.map((grid, index) => (
-          <GridView key={index} grid={grid} title={`${t('extracted')} ${index + 1}`} />
-        ))}
-      </div>
-    )
-  }
-  if (answer === null || answer === undefined || answer === '') return <p className="note">{t('nothingExtracted')}</p>
-  return <PlainText label={t('extracted')}>{typeof answer === 'string' ? answer : stringifyExact(answer, 2)}</PlainText>
-}
-
 function AnswersOf({ run, calls }: { run: Run; calls: CallRow[] }) {
   const t = useTexts(messages)
+  const role = useRole()
   const last = calls.filter((call) => call.role === 'subject').at(-1)
   return (
     <>
@@ -130,7 +111,7 @@ function AnswersOf({ run, calls }: { run: Run; calls: CallRow[] }) {
         {calls.map((call) => (
           <li key={call.id}>
             <Link to="/runs/$runId/calls" params={{ runId: run.id }} search={{ call: call.id, case: call.case_id, target: call.target_id }}>
-              {t('callsOfCell')} {call.ordinal + 1} · {call.role} · {call.selected_model ?? call.model ?? call.target_id}
+              {t('callOf', { n: call.ordinal + 1, role: role(call.role), model: call.selected_model ?? call.model ?? call.target_id })}
             </Link>{' '}
             <span className="soft">
               <Value>{usd(call.cost_usd)}</Value> · <Value why={t('timeNote')}>{duration(call.latency_s)}</Value>
@@ -155,7 +136,7 @@ function Others({ run, outcome }: { run: Run; outcome: Outcome }) {
   return (
     <>
       <h3>{t('others')}</h3>
-      <div className="scroll">
+      <Scroll label={t('others')}>
         <table className="table" aria-label={t('others')}>
           <thead>
             <tr>
@@ -194,8 +175,7 @@ function Others({ run, outcome }: { run: Run; outcome: Outcome }) {
             ))}
           </tbody>
         </table>
-      </div>
-      <p className="note">{t('rows', { n: count(rows.length) ?? '' })}</p>
+      </Scroll>
     </>
   )
 }

@@ -1,16 +1,28 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Suspense } from 'react'
 import { reportQuery, runQuery } from '../../api/queries'
 import type { Metrics, Report } from '../../api/types'
-import { Loaded } from '../../components/Notices'
+import { lazily } from '../../components/lazily'
+import { Loaded, Loading } from '../../components/Notices'
 import { Section } from '../../components/Page'
+import { Reason } from '../../components/Reason'
+import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
 import { count, decimal, percent, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
 import { useTexts, type Translate } from '../../i18n/messages'
+import { useSayings } from '../../i18n/sentences'
 import { Interval } from './Interval'
 import { messages } from './messages'
+import { Benchmarks } from './benchmarks/Benchmarks'
+import { Estimates } from './Estimates'
+import { Judging } from './judging/Judging'
+import { questionsOf } from './flow/questionsOf'
 import { Routing } from './Routing'
+import { TokensAndSpend } from './spend/TokensAndSpend'
+
+const RoutingFlow = lazily(() => import('./flow/RoutingFlow').then((module) => module.RoutingFlow))
 
 /** What the report says: targets, benchmarks, routing, failures, outputs, continuity. */
 export function ResultsTab() {
@@ -20,39 +32,59 @@ export function ResultsTab() {
   const report = useQuery(reportQuery(runId, run.data?.updated_at ?? null))
   return (
     <Loaded query={report} what={t('whatReport')}>
-      {(found) => <ReportView report={found} runId={runId} />}
+      {(found) => <ReportView report={found} runId={runId} version={run.data?.updated_at ?? null} router={run.data?.manifest.targets.some((target) => target.kind === 'mom') ?? false} />}
     </Loaded>
   )
 }
 
-function ReportView({ report, runId }: { report: Report; runId: string }) {
+function ReportView({ report, runId, version, router }: { report: Report; runId: string; version: number | null; router: boolean }) {
   const t = useTexts(messages)
+  const navigate = useNavigate()
+  const translated = useSayings(report.sayings)
   const targets = report.summary?.targets ?? []
   const preview = report.mode === 'preview'
+  const replay = report.mode === 'replay'
   return (
     <>
       {preview && <p className="note">{t('previewOnly')}</p>}
-      <Section title={t('comparison')} note={preview ? undefined : t('comparisonNote')}>
-        <TargetTable rows={targets} preview={preview} />
-      </Section>
-      {!preview && (
-        <Section title={t('benchmarkResults')}>
-          <BenchmarkTable rows={report.benchmarks} runId={runId} />
+      {replay ? (
+        <Estimates rows={targets} />
+      ) : (
+        <Section title={t('comparison')} note={preview ? undefined : t('comparisonNote')}>
+          <TargetTable rows={targets} preview={preview} />
         </Section>
       )}
+      {!preview && !replay && (
+        <Benchmarks rows={report.benchmarks} runId={runId} />
+      )}
+      {report.judging && <Judging judging={report.judging} />}
+      <Suspense fallback={<Loading />}>
+        <RoutingFlow
+          runId={runId}
+          version={version}
+          preview={preview}
+          onPick={(target, picked) => void navigate({ to: '/runs/$runId/questions', params: { runId }, search: questionsOf(target, picked) })}
+        />
+      </Suspense>
       <div className="columns">
-        <Routing targets={targets} runId={runId} />
+        <Routing targets={targets} runId={runId} preview={preview} router={router} />
         <Triage targets={targets} runId={runId} />
       </div>
-      <div className="columns">
-        <Outputs targets={targets} />
-        <Continuity targets={targets} />
-      </div>
+      {!preview && (
+        <>
+          <Outputs targets={targets} />
+          <Continuity targets={targets} />
+          {!replay && <TokensAndSpend targets={targets} />}
+        </>
+      )}
       {report.limitations.length > 0 && (
         <Section title={t('limitations')}>
           <ul className="sentences">
             {report.limitations.map((sentence) => (
-              <li key={sentence}>{sentence}</li>
+              // What the plan adds are its author's own words.
+              <li key={sentence} data-verbatim={report.sayings.some((saying) => saying.text === sentence) ? undefined : true}>
+                {translated(sentence)}
+              </li>
             ))}
           </ul>
         </Section>
@@ -68,7 +100,7 @@ function unknownCost(t: Translate<typeof messages.en>, row: Metrics): string {
 function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
   const t = useTexts(messages)
   return (
-    <div className="scroll">
+    <Scroll label={t('comparison')}>
       <table className="table" aria-label={t('comparison')}>
         <thead>
           <tr>
@@ -84,21 +116,30 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
                 </th>
               </>
             )}
+            {preview && (
+              <th scope="col" className="num">
+                {t('planned')}
+              </th>
+            )}
             <th scope="col" className="num">
               {t('failures')}
             </th>
-            <th scope="col" className="num">
-              {t('observed')}
-            </th>
-            <th scope="col" className="num">
-              {t('neutral')}
-            </th>
-            <th scope="col" className="num">
-              {t('latency')}
-            </th>
-            <th scope="col" className="num">
-              {t('ttft')}
-            </th>
+            {!preview && (
+              <>
+                <th scope="col" className="num">
+                  {t('observed')}
+                </th>
+                <th scope="col" className="num">
+                  {t('neutral')}
+                </th>
+                <th scope="col" className="num">
+                  {t('latency')}
+                </th>
+                <th scope="col" className="num">
+                  {t('ttft')}
+                </th>
+              </>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -115,84 +156,40 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
                   </td>
                   <td className="num">
                     <Value>{row.correct === null ? null : `${count(row.correct)} / ${count(row.total)}`}</Value>
+                    {row.pending > 0 && row.correct !== null && row.total > row.pending && (
+                      <span className="note block">{t('sofar', { share: percent(row.correct / (row.total - row.pending)) ?? '', n: count(row.total - row.pending) ?? '' })}</span>
+                    )}
                   </td>
                 </>
               )}
+              {preview && <td className="num">{count(row.total)}</td>}
               <td className="num">{count(row.failed)}</td>
-              <td className="num">
-                <Value why={unknownCost(t, row)}>{usd(row.cost_usd)}</Value>
-              </td>
-              <td className="num">
-                <Value why={unknownCost(t, row)}>{usd(row.cache_neutral_cost_usd)}</Value>
-              </td>
-              <td className="num">
-                <Value why={t('timeNote')}>{pair(duration(row.latency_p50_s), duration(row.latency_p95_s))}</Value>
-              </td>
-              <td className="num">
-                <Value why={t('timeNote')}>{duration(row.ttft_p50_s)}</Value>
-              </td>
+              {!preview && (
+                <>
+                  <td className="num">
+                    <Value why={unknownCost(t, row)}>{usd(row.cost_usd)}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={unknownCost(t, row)}>{usd(row.cache_neutral_cost_usd)}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={t('timeNote')}>{pair(duration(row.latency_p50_s), duration(row.latency_p95_s))}</Value>
+                  </td>
+                  <td className="num">
+                    <Value why={t('timeNote')}>{duration(row.ttft_p50_s)}</Value>
+                  </td>
+                </>
+              )}
             </tr>
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   )
 }
 
 function pair(one: string | null, other: string | null): string | null {
   return one === null || other === null ? null : `${one} / ${other}`
-}
-
-function BenchmarkTable({ rows, runId }: { rows: Metrics[]; runId: string }) {
-  const t = useTexts(messages)
-  return (
-    <div className="scroll">
-      <table className="table" aria-label={t('benchmarkResults')}>
-        <thead>
-          <tr>
-            <th scope="col">{t('benchmark')}</th>
-            <th scope="col">{t('target')}</th>
-            <th scope="col">{t('accuracy')}</th>
-            <th scope="col">{t('interval')}</th>
-            <th scope="col" className="num">
-              {t('correct')}
-            </th>
-            <th scope="col" className="num">
-              {t('failures')}
-            </th>
-            <th scope="col" className="num">
-              {t('observed')}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={`${row.benchmark} ${row.target_id}`}>
-              <th scope="row">
-                <Link to="/runs/$runId/questions" params={{ runId }} search={{ benchmark: row.benchmark ?? undefined, target: row.target_id ?? undefined }}>
-                  {row.benchmark}
-                </Link>
-              </th>
-              <td>{row.target_id}</td>
-              <td>
-                <Interval value={row.accuracy} ends={row.accuracy_ci95} />
-              </td>
-              <td className="figure">
-                <Value>{row.accuracy_ci95 && `${percent(row.accuracy_ci95[0])} – ${percent(row.accuracy_ci95[1])}`}</Value>
-              </td>
-              <td className="num">
-                <Value>{row.correct === null ? null : `${count(row.correct)} / ${count(row.total)}`}</Value>
-              </td>
-              <td className="num">{count(row.failed)}</td>
-              <td className="num">
-                <Value why={unknownCost(t, row)}>{usd(row.cost_usd)}</Value>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
 }
 
 function Triage({ targets, runId }: { targets: Metrics[]; runId: string }) {
@@ -217,8 +214,8 @@ function Triage({ targets, runId }: { targets: Metrics[]; runId: string }) {
           <tbody>
             {rows.map(({ target, reason, n }) => (
               <tr key={`${target} ${reason}`}>
-                <th scope="row" className="mono">
-                  {reason}
+                <th scope="row">
+                  <Reason reason={reason} />
                 </th>
                 <td>{target}</td>
                 <td className="num">
@@ -240,7 +237,7 @@ function Outputs({ targets }: { targets: Metrics[] }) {
   const rate = (part: number, of: number) => (of === 0 ? null : `${count(part)} / ${count(of)} (${percent(part / of)})`)
   return (
     <Section title={t('diagnostics')}>
-      <div className="scroll">
+      <Scroll label={t('diagnostics')}>
         <table className="table" aria-label={t('diagnostics')}>
           <thead>
             <tr>
@@ -276,7 +273,7 @@ function Outputs({ targets }: { targets: Metrics[] }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </Section>
   )
 }
@@ -285,7 +282,7 @@ function Continuity({ targets }: { targets: Metrics[] }) {
   const t = useTexts(messages)
   return (
     <Section title={t('continuity')} note={t('continuityNote')}>
-      <div className="scroll">
+      <Scroll label={t('continuity')}>
         <table className="table" aria-label={t('continuity')}>
           <thead>
             <tr>
@@ -337,7 +334,7 @@ function Continuity({ targets }: { targets: Metrics[] }) {
             })}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </Section>
   )
 }

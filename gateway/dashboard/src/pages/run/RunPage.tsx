@@ -1,25 +1,31 @@
+import { Fault } from '../../components/Fault'
 import { Alert, Button, Modal } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { post } from '../../api/client'
-import { messageOf } from '../../api/errors'
+import { address, post } from '../../api/client'
 import { reportQuery, runQuery } from '../../api/queries'
 import { isActive, type Run } from '../../api/types'
 import { useSession } from '../../app/session'
 import { CopyButton } from '../../components/CopyButton'
-import { Loaded } from '../../components/Notices'
+import { CopyCommand } from '../../components/CopyCommand'
+import { LinkRow } from '../../components/LinkRow'
+import { LoadedPage } from '../../components/Notices'
+import { PaperLink } from '../../components/PaperLink'
 import { Page } from '../../components/Page'
 import { StatusPill, TargetChip } from '../../components/Status'
 import { command } from '../../format/command'
+import { percent } from '../../format/numbers'
 import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
+import { useEnd } from '../../i18n/ends'
+import { useProblem } from '../../i18n/problems'
+import { againstBaseline } from '../create/baseline'
 import { ActiveCalls } from './ActiveCalls'
 import { RunTiles } from './RunTiles'
 import { messages } from './messages'
+import { SECTIONS, type Section } from './sections'
 import { useRunWatch } from './useRunWatch'
-
-export const SECTIONS = ['results', 'questions', 'calls', 'evidence'] as const
 
 /** One run: its head, which is the same for all sections, and the section chosen. */
 export function RunPage() {
@@ -29,27 +35,39 @@ export function RunPage() {
   const active = run.data !== undefined && isActive(run.data.status)
   const watched = useRunWatch(runId, active)
   return (
-    <Loaded query={run} what={t('what')}>
+    <LoadedPage query={run} what={t('what')}>
       {(found) => (
-        <Page title={found.manifest.name || found.id} lead={<Lead run={found} />} actions={<Actions run={found} />}>
+        <Page title={found.manifest.name || found.id} state={active ? doneOf(found) : undefined} lead={<Lead run={found} />} actions={<Actions run={found} />}>
           <Trouble run={found} />
           <RunTiles run={found} watched={watched} />
           {active && <ActiveCalls runId={runId} />}
-          <nav className="tabs" aria-label={t('sections')}>
-            {SECTIONS.map((section) => (
+          <LinkRow className="tabs" label={t('sections')}>
+            {sectionsOf(found).map((section) => (
               <Link key={section} to={`/runs/$runId/${section}`} params={{ runId }} className="tab" activeProps={{ 'aria-current': 'page' }}>
                 {t(section)}
               </Link>
             ))}
-          </nav>
+          </LinkRow>
           <Outlet />
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   )
 }
 
+/** How much of a run has ended, for whoever looks at another tab. */
+function doneOf(run: Run): string | undefined {
+  const { completed = 0, failed = 0, total = 0 } = run.progress ?? {}
+  return percent(total > 0 ? (completed + failed) / total : null, 0) ?? undefined
+}
+
+/** Only routers have recipes. */
+function sectionsOf(run: Run): readonly Section[] {
+  return run.manifest.targets.some((target) => target.kind === 'mom') ? SECTIONS : SECTIONS.filter((name) => name !== 'recipe')
+}
+
 function Lead({ run }: { run: Run }) {
+  const t = useTexts(messages)
   const words = useTexts(common)
   const { mode, profile, targets } = run.manifest
   return (
@@ -63,12 +81,18 @@ function Lead({ run }: { run: Run }) {
           <TargetChip key={target.id} model={target.model} kind={target.kind} />
         ))}
       </span>
+      {run.experiment_roles.map((part) => (
+        <Link key={part.experiment_id} to="/experiments/$experimentId" params={{ experimentId: part.experiment_id }}>
+          {t('partOf')}
+        </Link>
+      ))}
     </span>
   )
 }
 
 function Trouble({ run }: { run: Run }) {
   const t = useTexts(messages)
+  const end = useEnd()
   const words = useTexts(common)
   const report = useQuery(reportQuery(run.id, isActive(run.status) ? null : run.updated_at))
   const failed = run.progress?.failed ?? 0
@@ -77,21 +101,39 @@ function Trouble({ run }: { run: Run }) {
   return (
     <Alert color="orange" variant="light" role="note" className="notice">
       {run.status !== 'completed' && (
-        <p>{t('ended', { status: words(`status_${run.status}` as 'status_failed'), reason: run.reason ?? '—', error: run.error ?? '' })}</p>
+        <p>{t('ended', { status: words(`status_${run.status}` as 'status_failed'), reason: run.reason ? end(run.reason) : '—' })}</p>
       )}
+      {run.error && <Fault reason={null} text={run.error} />}
       {failed > 0 && <p>{t('notComplete', { failed, total: run.progress?.total ?? 0 })}</p>}
-      {first && <p>{t('failure', { reason: first.reason, case: first.case_id, target: first.target_id })}</p>}
+      {first && <p>{t('failure', { reason: end(first.reason), case: first.case_id, target: first.target_id })}</p>}
+      {run.manifest.mode === 'live' && (
+        <Link to="/runs/$runId/recovery" params={{ runId: run.id }}>
+          {t('toRecovery')}
+        </Link>
+      )}
     </Alert>
   )
 }
 
 function Actions({ run }: { run: Run }) {
+  const t = useTexts(messages)
   const words = useTexts(common)
   const session = useSession()
   return (
     <>
-      <CopyButton text={command('report', run.id)} label={words('copyCommand')} />
+      <CopyCommand text={command('report', run.id)} />
       <CopyButton text={location.href} label={words('copyLink')} />
+      <PaperLink href={address('/runs/{run_id}/report.html', { run_id: run.id })} />
+      {againstBaseline(run) === null && (
+        <>
+          <Link to="/create" search={{ baseline: run.id, mode: 'preview' }} className="button-link small">
+            {t('previewCandidate')}
+          </Link>
+          <Link to="/create" search={{ baseline: run.id }} className="button-link small">
+            {t('evaluateCandidate')}
+          </Link>
+        </>
+      )}
       {isActive(run.status) && session.can_write && <CancelRun run={run} />}
     </>
   )
@@ -99,6 +141,7 @@ function Actions({ run }: { run: Run }) {
 
 function CancelRun({ run }: { run: Run }) {
   const t = useTexts(messages)
+  const problem = useProblem()
   const queries = useQueryClient()
   const [asking, setAsking] = useState(false)
   const cancel = useMutation({
@@ -116,7 +159,7 @@ function CancelRun({ run }: { run: Run }) {
           <p>{t('cancelText')}</p>
           {cancel.error && (
             <Alert color="red" role="alert">
-              {messageOf(cancel.error)}
+              {problem(cancel.error)}
             </Alert>
           )}
           <div className="actions end">

@@ -3,7 +3,7 @@ import { compact, flag, oneOf, text, whole } from '../../app/search'
 export const OUTCOME_STATUSES = ['completed', 'failed', 'cancelled', 'sent_unknown'] as const
 export const CALL_STATUSES = ['sent', 'completed', 'failed', 'cancelled', 'sent_unknown', 'not_accepted'] as const
 export const ROLES = ['subject', 'judge', 'simulator'] as const
-export const ORDERS = ['cost', 'latency', 'ttft'] as const
+const ORDERS = ['cost', 'latency', 'ttft'] as const
 
 /** How a list is ordered. */
 interface Ordered {

@@ -1,35 +1,56 @@
+import { visible } from '../../format/visible'
 import { Button, Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { runsQuery, spendQuery } from '../../api/queries'
 import { isActive, type RunRow } from '../../api/types'
+import { CopyCommand } from '../../components/CopyCommand'
 import { Empty, Loaded } from '../../components/Notices'
 import { Page } from '../../components/Page'
 import { CellProgress } from '../../components/Progress'
 import { SpendBar } from '../../components/SpendBar'
 import { StatusPill, TargetChip } from '../../components/Status'
+import { Scroll } from '../../components/Scroll'
 import { useNow } from '../../components/useNow'
 import { usePace } from '../../components/usePace'
 import { Value } from '../../components/Value'
+import { command, optionsOf } from '../../format/command'
 import { count, decimal } from '../../format/numbers'
 import { ago, duration, moment } from '../../format/time'
 import { common } from '../../i18n/common'
 import { useTexts } from '../../i18n/messages'
+import { useEnd } from '../../i18n/ends'
+import { Views } from '../../kept/Views'
 import { messages } from './messages'
-import { MODES, STATUSES, type RunsSearch } from './search'
+import { MODES, PROFILES, runsSearch, STATUSES, type RunsSearch } from './search'
 
 const PAGE_SIZE = 25
+
+const PRESETS = [
+  ['running', { status: 'running' }],
+  ['failed', { status: 'failed' }],
+] as const
+
+/** A view of this list: its page is no part of it. */
+function viewOf(raw: Record<string, unknown>): RunsSearch {
+  const { after: _after, ...filters } = runsSearch(raw)
+  return filters
+}
 
 /** All runs, newest first, as the service filters and pages them. */
 export function RunsPage() {
   const t = useTexts(messages)
+  const words = useTexts(common)
   const search = useSearch({ from: '/runs' })
   const runs = useQuery(runsQuery({ ...search, limit: PAGE_SIZE }))
-  const filtered = Boolean(search.q || search.status || search.mode)
+  const navigate = useNavigate({ from: '/runs' })
+  const { after: _after, ...filters } = search
+  const filtered = Boolean(search.q || search.status || search.mode || search.profile)
   return (
-    <Page title={t('title')} lead={t('lead')}>
+    <Page title={t('title')} lead={t('lead')} actions={<CopyCommand text={command('runs', ...optionsOf({ query: search.q, status: search.status, mode: search.mode, profile: search.profile }))} />}>
       <Filters search={search} />
+      <Views list="runs" current={filters} presets={PRESETS} reader={viewOf} onChoose={(chosen) => void navigate({ to: '/runs', search: chosen, replace: true })} />
       <Loaded query={runs} what={t('what')}>
         {(page) => (
           <>
@@ -45,6 +66,9 @@ export function RunsPage() {
             ) : (
               <Empty title={t('none')}>
                 <p>{t('noneText')}</p>
+                <Link to="/create" className="button-link primary">
+                  {words('create')}
+                </Link>
               </Empty>
             )}
             <Pager search={search} next={page.next_cursor} />
@@ -87,8 +111,16 @@ function Filters({ search }: { search: RunsSearch }) {
         value={search.mode ?? null}
         onChange={(value) => change({ mode: (value as RunsSearch['mode']) ?? undefined })}
       />
-      {(search.q || search.status || search.mode) && (
-        <Button variant="default" onClick={() => change({ q: undefined, status: undefined, mode: undefined })}>
+      <Select
+        label={t('profile')}
+        placeholder={t('all')}
+        clearable
+        data={PROFILES.map((value) => ({ value, label: words(`profile_${value}`) }))}
+        value={search.profile ?? null}
+        onChange={(value) => change({ profile: (value as RunsSearch['profile']) ?? undefined })}
+      />
+      {(search.q || search.status || search.mode || search.profile) && (
+        <Button variant="default" onClick={() => change({ q: undefined, status: undefined, mode: undefined, profile: undefined })}>
           {t('clear')}
         </Button>
       )}
@@ -100,7 +132,7 @@ function RunsTable({ runs }: { runs: RunRow[] }) {
   const t = useTexts(messages)
   const now = useNow(10_000)
   return (
-    <div className="scroll section flush">
+    <Scroll label={t('table')} className="section flush">
       <table className="table stack" aria-label={t('table')}>
         <thead>
           <tr>
@@ -119,12 +151,13 @@ function RunsTable({ runs }: { runs: RunRow[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   )
 }
 
 function Row({ run, now }: { run: RunRow; now: number }) {
   const t = useTexts(messages)
+  const end = useEnd()
   const words = useTexts(common)
   const spend = useQuery(spendQuery(run.id, isActive(run.status)))
   const { name, mode, profile, targets } = run.manifest
@@ -132,7 +165,7 @@ function Row({ run, now }: { run: RunRow; now: number }) {
     <tr data-run={run.id}>
       <th scope="row" data-label={t('run')}>
         <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
-          {name || run.id}
+          {visible(name || run.id)}
         </Link>
         <span className="chips">
           {targets.map((target) => (
@@ -146,7 +179,7 @@ function Row({ run, now }: { run: RunRow; now: number }) {
       </td>
       <td data-label={t('status')}>
         <StatusPill status={run.status} />
-        {run.reason && <span className="note block">{run.reason}</span>}
+        {run.reason && <span className="note block">{end(run.reason)}</span>}
       </td>
       <td data-label={t('progress')}>
         <CellProgress progress={run.progress} />

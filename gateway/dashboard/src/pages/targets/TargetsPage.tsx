@@ -3,11 +3,12 @@ import { Link } from '@tanstack/react-router'
 import { get } from '../../api/client'
 import { targetsQuery } from '../../api/queries'
 import type { Target } from '../../api/types'
-import { CopyButton } from '../../components/CopyButton'
+import { CopyCommand } from '../../components/CopyCommand'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Empty, Loaded } from '../../components/Notices'
 import { Page, Section } from '../../components/Page'
 import { TargetChip } from '../../components/Status'
+import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
 import { command } from '../../format/command'
 import { count, usd } from '../../format/numbers'
@@ -98,7 +99,7 @@ export function TargetsPage() {
   const t = useTexts(messages)
   const targets = useQuery(targetsQuery)
   return (
-    <Page title={words('targets')} lead={t('lead')} actions={<CopyButton text={command('target', 'list')} label={words('copyCommand')} />}>
+    <Page title={words('targets')} lead={t('lead')} actions={<CopyCommand text={command('target', 'list')} />}>
       <Loaded query={targets} what={t('what')}>
         {({ targets: found }) =>
           found.length === 0 ? (
@@ -209,7 +210,7 @@ function Prices({ target }: { target: Target }) {
   const prices = Object.entries(target.prices ?? {})
   if (prices.length === 0) return <p className="note">{t('noPrices')}</p>
   return (
-    <div className="scroll">
+    <Scroll label={t('prices')}>
       <table className="table">
         <caption className="note">
           {t('prices')}. {t('basis')}
@@ -237,6 +238,6 @@ function Prices({ target }: { target: Target }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   )
 }

@@ -5,11 +5,12 @@ import { count, usd } from '../../../format/numbers'
 import { useTexts } from '../../../i18n/messages'
 import { messages } from './messages'
 import type { Flow } from './RoutingFlow'
+import { Scroll } from '../../../components/Scroll'
 
 const MOST = 50
 
 /** The flow for those who do not see it, and for those who want the figures: the largest ways first. */
-export function FlowTable({ rows }: { rows: Flow['rows'] }) {
+export function FlowTable({ rows, preview }: { rows: Flow['rows']; preview: boolean }) {
   const t = useTexts(messages)
   const word = useTexts(words)
   const [open, setOpen] = useState(false)
@@ -18,17 +19,17 @@ export function FlowTable({ rows }: { rows: Flow['rows'] }) {
     <details className="twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{t('table')}</summary>
       {rows.length > MOST && <p className="note">{t('shown', { shown: MOST, all: count(rows.length) ?? '' })}</p>}
-      <div className="scroll" tabIndex={0} role="region" aria-label={t('table')}>
+      <Scroll label={t('table')}>
         <table className="table">
           <thead>
             <tr>
               <th scope="col">{t('target')}</th>
               <th scope="col">{word('benchmark')}</th>
               <th scope="col">{word('decision')}</th>
-              <th scope="col">{word('model')}</th>
-              <th scope="col">{word('outcome')}</th>
+              <th scope="col">{word(preview ? 'modelChosen' : 'model')}</th>
+              {!preview && <th scope="col">{word('outcome')}</th>}
               <th scope="col" className="num">{word('questions')}</th>
-              <th scope="col" className="num">{t('cost')}</th>
+              {!preview && <th scope="col" className="num">{t('cost')}</th>}
             </tr>
           </thead>
           <tbody>
@@ -38,18 +39,20 @@ export function FlowTable({ rows }: { rows: Flow['rows'] }) {
                 <th scope="row">{row.stratum ? `${row.benchmark} / ${row.stratum}` : row.benchmark}</th>
                 <td>{row.decision ?? word('noDecision')}</td>
                 <td>{row.model ?? word('unknownModel')}</td>
-                <td>{row.outcome in words.en ? word(row.outcome as 'right') : row.outcome}</td>
+                {!preview && <td>{row.outcome in words.en ? word(row.outcome as 'right') : row.outcome}</td>}
                 <td className="num">{count(row.cell_count)}</td>
-                <td className="num">
-                  <Value why={t('unknownCosts', { n: row.unknown_cost_count })}>
-                    {row.unknown_cost_count > 0 && row.known_cost_usd === 0 ? null : `${row.unknown_cost_count > 0 ? '≥ ' : ''}${usd(row.known_cost_usd) ?? ''}`}
-                  </Value>
-                </td>
+                {!preview && (
+                  <td className="num">
+                    <Value why={t('unknownCosts', { n: row.unknown_cost_count })}>
+                      {row.unknown_cost_count > 0 && row.known_cost_usd === 0 ? null : `${row.unknown_cost_count > 0 ? '≥ ' : ''}${usd(row.known_cost_usd) ?? ''}`}
+                    </Value>
+                  </td>
+                )}
               </tr>
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </details>
   )
 }

@@ -1,9 +1,10 @@
 import { SegmentedControl, Select } from '@mantine/core'
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useState } from 'react'
+import { Suspense, useState } from 'react'
 import { get, type Answer } from '../../../api/client'
-import type { Measure } from '../../../charts/flow'
+import type { Column, Measure } from '../../../charts/flow'
 import type { Picked } from '../../../charts/Sankey'
+import { lazily } from '../../../components/lazily'
 import { Loaded, Loading } from '../../../components/Notices'
 import { Section } from '../../../components/Page'
 import { count } from '../../../format/numbers'
@@ -12,11 +13,11 @@ import { FlowTable } from './FlowTable'
 import '../../../charts/charts.css'
 import { messages } from './messages'
 
-const Sankey = lazy(() => import('../../../charts/Sankey').then((module) => ({ default: module.Sankey })))
+const Sankey = lazily(() => import('../../../charts/Sankey').then((module) => module.Sankey))
 export type Flow = Answer<'/runs/{run_id}/routing'>
 
 /** Read again when the run changed; `version` is what says so. */
-export const flowQuery = (runId: string, version: number | null) =>
+const flowQuery = (runId: string, version: number | null) =>
   queryOptions({
     queryKey: ['routing', runId, version],
     queryFn: ({ signal }) => get('/runs/{run_id}/routing', { path: { run_id: runId }, signal, deadlineMs: 60_000 }),
@@ -25,20 +26,30 @@ export const flowQuery = (runId: string, version: number | null) =>
 
 export type { Picked }
 
-/** Where a run's questions went. `onPick` is told which target and which ends of a band were opened. */
-export function RoutingFlow({ runId, version, onPick }: { runId: string; version: number | null; onPick?: (target: string | undefined, picked: Picked) => void }) {
+// A preview ends with the model that would answer: nothing was answered, graded or paid.
+const PREVIEW_COLUMNS: readonly Column[] = ['category', 'decision', 'model']
+
+interface Props {
+  runId: string
+  version: number | null
+  preview?: boolean
+  onPick?: (target: string | undefined, picked: Picked) => void
+}
+
+/** Where a run's questions went, or in a preview would go. `onPick` is told which target and which ends of a band were opened. */
+export function RoutingFlow({ runId, version, preview = false, onPick }: Props) {
   const t = useTexts(messages)
   const flow = useQuery(flowQuery(runId, version))
   return (
-    <Section title={t('title')} note={t('note')}>
+    <Section title={t('title')} note={t(preview ? 'previewNote' : 'note')}>
       <Loaded query={flow} what={t('what')}>
-        {(found) => <FlowView flow={found} onPick={onPick} />}
+        {(found) => <FlowView flow={found} preview={preview} onPick={onPick} />}
       </Loaded>
     </Section>
   )
 }
 
-function FlowView({ flow, onPick }: { flow: Flow; onPick?: ((target: string | undefined, picked: Picked) => void) | undefined }) {
+function FlowView({ flow, preview, onPick }: { flow: Flow; preview: boolean; onPick?: ((target: string | undefined, picked: Picked) => void) | undefined }) {
   const t = useTexts(messages)
   const targets = [...new Set(flow.rows.map((row) => row.target_id))]
   // A router's flow says most: it is what is shown first.
@@ -62,25 +73,27 @@ function FlowView({ flow, onPick }: { flow: Flow; onPick?: ((target: string | un
             onChange={setChosen}
           />
         )}
-        <SegmentedControl
-          aria-label={t('measure')}
-          value={measure}
-          onChange={(value) => setMeasure(value as Measure)}
-          data={[
-            { value: 'questions', label: t('questions') },
-            { value: 'dollars', label: t('dollars') },
-          ]}
-        />
+        {!preview && (
+          <SegmentedControl
+            aria-label={t('measure')}
+            value={measure}
+            onChange={(value) => setMeasure(value as Measure)}
+            data={[
+              { value: 'questions', label: t('questions') },
+              { value: 'dollars', label: t('dollars') },
+            ]}
+          />
+        )}
       </div>
       {measure === 'dollars' && unknown > 0 && <p className="note">{t('unknownCosts', { n: count(unknown) ?? '' })}</p>}
       {measure === 'dollars' && !paid ? (
         <p className="note">{t('nothingPaid')}</p>
       ) : (
         <Suspense fallback={<Loading />}>
-          <Sankey rows={rows} measure={measure} onPick={onPick && ((picked) => onPick(target, picked))} />
+          <Sankey rows={rows} measure={measure} columns={preview ? PREVIEW_COLUMNS : undefined} onPick={onPick && ((picked) => onPick(target, picked))} />
         </Suspense>
       )}
-      <FlowTable rows={rows} />
+      <FlowTable rows={rows} preview={preview} />
     </>
   )
 }

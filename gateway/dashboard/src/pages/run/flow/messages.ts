@@ -4,6 +4,7 @@ export const messages = defineMessages(
   {
     title: 'Decision flow',
     note: 'Every planned question, from its category over the decision and the model that answered to how it ended. A band opens its questions.',
+    previewNote: 'Every planned question, from its category over the decision to the model that the router would choose. A band opens its questions.',
     what: 'The decision flow',
     target: 'Target',
     all: 'All targets',
@@ -20,6 +21,7 @@ export const messages = defineMessages(
   {
     title: '决策流向',
     note: '每道计划题目：从类别经决策与作答模型到其结果。点击色带查看对应题目。',
+    previewNote: '每道计划题目：从类别经决策到路由器会选择的模型。点击色带查看对应题目。',
     what: '决策流向',
     target: '目标',
     all: '全部目标',

@@ -1,0 +1,1 @@
+"""Agent benchmarks: their harnesses run as processes of their own and ask models through a loopback endpoint."""
