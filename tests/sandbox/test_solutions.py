@@ -220,7 +220,7 @@ class Swapping:
 )
 def test_a_runner_that_cannot_start_is_no_wrong_answer_and_says_why(bwrap: Sandbox, text: str, said: str) -> None:
     with pytest.raises(Unreachable, match=said) as caught:
-        solutions.ready_runner(cast("Sandbox", Swapping(bwrap, text)), 256 * MIB, ready_s=3.0)
+        solutions.ready_runner(cast("Sandbox", Swapping(bwrap, text)), 256 * MIB, ready_s=8.0)
     assert caught.value.reason == "SANDBOX_FAILED"
 
 

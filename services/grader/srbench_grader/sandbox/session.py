@@ -17,7 +17,7 @@ End: TypeAlias = Literal["exited", "timeout", "output_limit"]
 STDERR_TAIL_BYTES = 8192
 _CHUNK = 65536
 _END_S = 20.0
-_LAST_WORDS_S = 1.0
+_LAST_WORDS_S = 3.0
 OUT_OF_MEMORY_EXIT = 137
 
 
@@ -165,7 +165,10 @@ class Session:
         with contextlib.suppress(SandboxEnded):
             while self._selector.get_map():
                 self._turn(deadline, self._most, ends=True)
-        ended = self._process.poll()
+        # Closed streams announce an end, which comes a moment later, or never.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        ended = self._process.returncode
         code = self._code("exited" if ended is not None else "timeout")
         how = f"exit code {code}" if ended is not None else "ended for its silence"
         return f"{how}: {self._tail.decode('utf-8', 'replace').strip()[-300:] or 'no message'}"
