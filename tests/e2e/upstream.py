@@ -58,5 +58,5 @@ def upstream(
         yield Upstream(line.split()[1])
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()

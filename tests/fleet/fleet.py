@@ -3,10 +3,8 @@ dies, as a container platform would."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -20,21 +18,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from srbench.v1.work_queue_service_pb2 import CELL_STATE_LEASED
 
 from tests.e2e.processes import TOKEN, Child, Stubs
+from tests.ports import free_ports
 
 COUNTS = {"planner": 2, "accounting": 2, "grader": 2, "executor": 4}
 # A lease outlives a busy machine's pauses; whoever waits for its end looks for it.
 LEASE_S, OWNER_S = 6.0, 2.0
 # Cells that an executor holds: few, so that all of them have a part in a run.
 CAPACITY = 4
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now, all different."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
 
 
 class Fleet(Stubs):
