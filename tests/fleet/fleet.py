@@ -22,7 +22,7 @@ from tests.ports import free_ports
 
 COUNTS = {"planner": 2, "accounting": 2, "grader": 2, "executor": 4}
 # A lease outlives a busy machine's pauses; whoever waits for its end looks for it.
-LEASE_S, OWNER_S = 6.0, 2.0
+LEASE_S, OWNER_S = 20.0, 2.0
 # Cells that an executor holds: few, so that all of them have a part in a run.
 CAPACITY = 4
 
@@ -132,17 +132,17 @@ class Fleet(Stubs):
             row = connection.execute(query, (run_id,)).fetchone()
         return int(row[0]) if row is not None else 0
 
-    def busiest(self, run_id: str) -> str:
-        """The executor that has most calls of a run in flight."""
-        deadline = time.monotonic() + 30
+    def until_all_are_busy(self, run_id: str) -> None:
+        """Waits until every executor has as many calls of a run in flight as it can hold."""
         query = (
             "SELECT v.word, count(*) FROM accounting.open_calls o JOIN accounting.calls c USING (call_id) "
             "JOIN accounting.runs r USING (run_no) JOIN accounting.vocabulary v ON v.word_no = c.executor "
             "WHERE r.run_id = %s GROUP BY 1"
         )
-        while not (calls := self._by_executor(query, run_id)) or max(calls.values()) < CAPACITY - 1:
-            assert time.monotonic() < deadline, f"no executor has its hands full: {calls}"
-        return max(calls, key=lambda name: calls[name])
+        deadline = time.monotonic() + 60
+        while sum((calls := self._by_executor(query, run_id)).values()) < CAPACITY * COUNTS["executor"]:
+            assert time.monotonic() < deadline, f"not all executors have their hands full: {calls}"
+            time.sleep(0.05)
 
     def _by_executor(self, query: str, run_id: str) -> dict[str, int]:
         with psycopg.connect(self.database) as connection:
