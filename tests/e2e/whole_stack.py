@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 
+from tests import commands
+
 
 def clean_environment() -> dict[str, str]:
     """The environment without anything that leads to another stack."""
@@ -57,30 +59,13 @@ class Stack:
 
     def cli(self, *arguments: str, code: int = 0, stdin: str | None = None) -> Any:
         """What a command prints, as JSON when it is; the exit code must be `code`."""
-        done = subprocess.run(
-            [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=clean_environment(),
-            input=stdin,
-        )
+        done = commands.run("srbench_cli", *arguments, "--url", self.url, env=clean_environment(), stdin=stdin or "")
         assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout) if code == 0 and done.stdout else done.stderr
 
     def cli_any(self, *arguments: str) -> Any:
         """What a command prints, whatever its exit code."""
-        command = [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-        )
+        done = commands.run("srbench_cli", *arguments, "--url", self.url, env=clean_environment())
         return json.loads(done.stdout)
 
     def post(self, path: str, body: Any) -> httpx.Response:
