@@ -146,6 +146,11 @@ def question(number: int, **more: Any) -> dict[str, Any]:
     } | more
 
 
+def endless() -> list[dict[str, Any]]:
+    """So many questions that a run of the slow model over them is active until somebody stops it."""
+    return [question(number) for number in range(1000)]
+
+
 def contest() -> list[dict[str, Any]]:
     """Sixty questions whose answers the testbed knows, so that its models differ in skill."""
     text = "Contest {}?\n\nA. yes\nB. no\nC. perhaps\nD. never\n\nReply with the letter."
