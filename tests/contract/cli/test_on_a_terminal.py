@@ -83,6 +83,6 @@ def test_ctrl_c_ends_only_the_wait_and_says_how_to_come_back(service: Any, manif
     assert code == 130
     text = " ".join(shown.split())
     assert "the run goes on" in text
-    assert f"`sr-bench report {RUN_ID}`" in text
-    assert f"`sr-bench cancel {RUN_ID}`" in text
+    assert f"`sr-bench --url {service.url} report {RUN_ID}`" in text
+    assert f"`sr-bench --url {service.url} cancel {RUN_ID}`" in text
     assert "CancelRun" not in service.requests
