@@ -1,4 +1,4 @@
-"""Metrics of a real stack as a scraper sees them: what a run leaves in each process, and nothing that names it."""
+"""Metrics of a real stack as a scraper sees them: what a run leaves in each process, nothing that names it; no trace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.e2e.test_traces import collecting
 from tests.e2e.whole_stack import manifest, mmlu_cases, running_stack, running_testbed, until
 from tests.ports import free_ports
 
@@ -30,11 +31,13 @@ def scraped(port: int) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     return found
 
 
-def test_a_run_is_seen_in_every_process_and_names_nothing(tmp_path: Path) -> None:
+def test_a_run_is_seen_in_every_process_and_names_nothing_and_no_trace_is_sent_unasked(tmp_path: Path) -> None:
     ports = dict(zip(PROCESSES, free_ports(len(PROCESSES)), strict=True))
+    environment = {"SR_BENCH_METRICS_ADDRESS": str(ports["planner"])}
     with (
+        collecting() as collector,
         running_testbed(tmp_path) as bed,
-        running_stack(tmp_path / "store", SR_BENCH_METRICS_ADDRESS=str(ports["planner"])) as stack,
+        running_stack(tmp_path / "store", **environment, OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint) as stack,
     ):
         small = [one for one in bed.targets if one["id"] == "small"]
         run_id = stack.run(tmp_path, manifest(mmlu_cases(CASES), small), "metrics")
@@ -43,6 +46,7 @@ def test_a_run_is_seen_in_every_process_and_names_nothing(tmp_path: Path) -> Non
         until(lambda: scraped(ports["executor"])["srbench_cells_in_hand"] == {(): 0})
         until(lambda: all(LAG in scraped(port) and scraped(port)[LAG][()] > 0 for port in ports.values()))
         seen = {name: scraped(port) for name, port in ports.items()}
+    assert collector.spans == [], "traces are off"
     calls = seen["executor"]["srbench_calls_total"]
     assert calls == {(("status", "completed"),): CASES}
     assert seen["executor"]["srbench_time_to_first_token_seconds_count"] == {(): CASES}
