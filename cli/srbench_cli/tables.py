@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -14,8 +15,9 @@ from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import plan_pb2, target_pb2, work_queue_service_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit import figures
+from srbench_kit.chat_request import parameters
 from srbench_kit.jsonview import enum_name
-from srbench_kit.values import from_value
+from srbench_kit.values import from_value, object_of
 
 from srbench_cli.terminal import json_text, many_lines, one_line
 
@@ -302,7 +304,8 @@ def call(found: accounting_pb.Call) -> RenderableType:
                 ("cost", _call_cost(found)),
                 ("latency", figures.seconds(found.latency_s if found.HasField("latency_s") else None)),
                 ("first token", figures.seconds(found.ttft_s if found.HasField("ttft_s") else None)),
-                ("evidence", found.evidence_sha256 or "none"),
+                ("settings", _settings(found)),
+                ("evidence", found.evidence_error or found.evidence_sha256 or "none"),
                 *([("settled", _settlement(found.settlement))] if found.HasField("settlement") else []),
             ]
         )
@@ -321,6 +324,14 @@ def _call_cost(found: accounting_pb.Call) -> str:
         return figures.UNKNOWN
     least, most = figures.usd(found.cost_lower_picodollars), figures.usd(found.cost_upper_picodollars)
     return f"{figures.UNKNOWN}, from {least} to {most}"
+
+
+def _settings(found: accounting_pb.Call) -> str:
+    """What the plan and the target set for it."""
+    frozen = object_of(found.request)
+    parts = [frozen.get(name) for name in ("sampling", "request_params")]
+    merged = parameters(*(part if isinstance(part, dict) else {} for part in parts))
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in merged.items())
 
 
 def _settlement(found: accounting_pb.CallSettlement) -> str:

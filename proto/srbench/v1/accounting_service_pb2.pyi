@@ -1626,6 +1626,8 @@ class Call(_message.Message):
     REASONING_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    EVIDENCE_ERROR_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
     SOURCE_RUN_ID_FIELD_NUMBER: _builtins.int
     SOURCE_CALL_ID_FIELD_NUMBER: _builtins.int
@@ -1694,6 +1696,8 @@ class Call(_message.Message):
     """The reasoning; only in `GetCall`."""
     refusal: _builtins.str
     """The model's refusal; only in `GetCall`."""
+    evidence_error: _builtins.str
+    """Why its texts cannot be shown, a sentence that names the damaged evidence; empty when they can. Only in `GetCall`."""
     sequence: _builtins.int
     """Position in the order of dispatch."""
     source_run_id: _builtins.str
@@ -1731,6 +1735,12 @@ class Call(_message.Message):
     @_builtins.property
     def tool_calls(self) -> _value_pb2.Value:
         """Tool calls; only in `GetCall`."""
+
+    @_builtins.property
+    def request(self) -> _value_pb2.Value:
+        """The settings it was frozen with: the plan's `sampling`, and the `request_params` of its own target, which go before it.
+        A case's own fields, and what a harness asks for, come on top. Only in `GetCall`.
+        """
 
     @_builtins.property
     def settlement(self) -> Global___CallSettlement:
@@ -1779,14 +1789,16 @@ class Call(_message.Message):
         reasoning: _builtins.str | None = ...,
         refusal: _builtins.str | None = ...,
         tool_calls: _value_pb2.Value | None = ...,
+        evidence_error: _builtins.str = ...,
+        request: _value_pb2.Value | None = ...,
         sequence: _builtins.int = ...,
         source_run_id: _builtins.str = ...,
         source_call_id: _builtins.str = ...,
         settlement: Global___CallSettlement | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "final", b"final", "finish_time", b"finish_time", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reasoning", b"reasoning", "refusal", b"refusal", "reserved_picodollars", b"reserved_picodollars", "settlement", b"settlement", "start_time", b"start_time", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "final", b"final", "finish_time", b"finish_time", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reasoning", b"reasoning", "refusal", b"refusal", "request", b"request", "reserved_picodollars", b"reserved_picodollars", "settlement", b"settlement", "start_time", b"start_time", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "settlement", b"settlement", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported", "_cost_lower_picodollars", b"_cost_lower_picodollars", "_cost_picodollars", b"_cost_picodollars", "_cost_upper_picodollars", b"_cost_upper_picodollars", "_final", b"_final", "_first_token_lag_s", b"_first_token_lag_s", "_http_status", b"_http_status", "_inference_call_count", b"_inference_call_count", "_latency_s", b"_latency_s", "_output_complete", b"_output_complete", "_reasoning", b"_reasoning", "_refusal", b"_refusal", "_reserved_picodollars", b"_reserved_picodollars", "_ttft_s", b"_ttft_s", "activity", b"activity", "cache_read_reported", b"cache_read_reported", "case_id", b"case_id", "config_hash", b"config_hash", "cost_lower_picodollars", b"cost_lower_picodollars", "cost_picodollars", b"cost_picodollars", "cost_upper_picodollars", b"cost_upper_picodollars", "decision", b"decision", "error", b"error", "evidence_error", b"evidence_error", "evidence_sha256", b"evidence_sha256", "final", b"final", "finish_reason", b"finish_reason", "finish_time", b"finish_time", "first_token_clock", b"first_token_clock", "first_token_lag_s", b"first_token_lag_s", "http_status", b"http_status", "id", b"id", "inference_call_count", b"inference_call_count", "latency_s", b"latency_s", "model", b"model", "model_usage", b"model_usage", "offer", b"offer", "ordinal", b"ordinal", "output_complete", b"output_complete", "raw_usage", b"raw_usage", "reason", b"reason", "reasoning", b"reasoning", "refusal", b"refusal", "request", b"request", "request_sha256", b"request_sha256", "reserved_picodollars", b"reserved_picodollars", "role", b"role", "run_id", b"run_id", "selected_model", b"selected_model", "sequence", b"sequence", "settlement", b"settlement", "source_call_id", b"source_call_id", "source_run_id", b"source_run_id", "start_time", b"start_time", "status", b"status", "target_id", b"target_id", "tool_calls", b"tool_calls", "ttft_s", b"ttft_s", "usage", b"usage", "usage_flags", b"usage_flags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cache_read_reported: _TypeAlias = _typing.Literal["cache_read_reported"]  # noqa: Y015
     _WhichOneofArgType__cache_read_reported: _TypeAlias = _typing.Literal["_cache_read_reported", b"_cache_read_reported"]  # noqa: Y015

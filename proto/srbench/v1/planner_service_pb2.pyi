@@ -1684,7 +1684,7 @@ class ListRunEventsRequest(_message.Message):
     page_size: _builtins.int
     """Most to return: 0 means 1000, above 1000 means 1000, below 0 is an error."""
     type: _builtins.str
-    """Only this type; empty for all."""
+    """Only this type, or several with commas between them; empty for all."""
     def __init__(
         self,
         *,

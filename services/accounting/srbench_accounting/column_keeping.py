@@ -15,6 +15,7 @@ from srbench_kit.errors import SrBenchError
 from srbench_accounting import schema
 
 if TYPE_CHECKING:
+    from srbench_accounting.kept_columns import KeptColumns
     from srbench_accounting.run_facts import PlanCases
     from srbench_accounting.store import Store
 
@@ -72,16 +73,18 @@ class ColumnKeeper:
             await asyncio.to_thread(_index, cases)
 
     def _attend(self, connection: Connection, run_no: int, counters: Counters) -> None:
+        # It imports NumPy.
+        from srbench_accounting.column_files import until_sound
+
         before = self._seen.get(run_no)
-        if before is not None and before.saved and before.counters == counters:
-            return
         rests = before is not None and before.counters == counters
-        now = self._seen[run_no] = _Seen(counters)
         kept = (self._store.ranks.calls.kept, self._store.ranks.outcomes.kept)
+        # What was damaged is not there any more.
+        if before is not None and before.saved and rests and all(columns.is_saved(run_no) for columns in kept):
+            return
+        now = self._seen[run_no] = _Seen(counters)
         for columns in kept:
-            _, count = columns.load(connection, run_no)
-            if rests or count - columns.saved_rows(run_no) >= MANY:
-                columns.save(connection, run_no)
+            until_sound(lambda columns=columns: _save(columns, connection, run_no, rests))  # type: ignore[misc]
         now.saved = rests
 
 
@@ -96,6 +99,13 @@ def _large(connection: Connection) -> list[tuple[int, str, Counters]]:
         .limit(MAX_RUNS)
     )
     return [(row[0], row[1], tuple(row[2:])) for row in rows]
+
+
+def _save(columns: KeptColumns, connection: Connection, run_no: int, rests: bool) -> None:
+    """Saves what there is to save of a run that rests, or that has grown by much."""
+    _, count = columns.load(connection, run_no)
+    if rests or count - columns.saved_rows(run_no) >= MANY:
+        columns.save(connection, run_no)
 
 
 def _index(cases: PlanCases) -> None:

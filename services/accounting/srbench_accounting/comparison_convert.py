@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from srbench.v1 import comparison_pb2 as pb
@@ -12,6 +11,7 @@ from srbench_accounting import verdicts
 from srbench_accounting.band import BAND_METHOD, Band
 from srbench_accounting.compare import ComparisonReport
 from srbench_accounting.comparing import Compared, ComparisonSet
+from srbench_accounting.filling import fill
 from srbench_accounting.report import VERSION
 from srbench_accounting.report_convert import metrics
 from srbench_accounting.routers import NOTES, NullRouters, Policy, RegretParts
@@ -19,8 +19,7 @@ from srbench_accounting.saving_interval import SavingInterval
 from srbench_accounting.saying_convert import messages
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-    from google.protobuf.message import Message
+    pass
 
 
 def comparison(made: ComparisonSet) -> pb.ComparisonReport:
@@ -96,10 +95,10 @@ def _comparison(made: Compared) -> pb.Comparison:
         claims=[pb.NonInferiority() for _ in judged.claims],
     )
     for row, one in zip(message.claims, judged.claims, strict=True):
-        _fill(row, one)
-    _fill(message, made.figures)
+        fill(row, one)
+    fill(message, made.figures)
     if judged.non_inferiority is not None:
-        _fill(message.non_inferiority, judged.non_inferiority)
+        fill(message.non_inferiority, judged.non_inferiority)
     return message
 
 
@@ -111,7 +110,7 @@ def _band(made: Band) -> pb.SimultaneousBand:
         method=BAND_METHOD,
     )
     for row, one in zip(message.singles, made.singles, strict=True):
-        _fill(row, one)
+        fill(row, one)
     return message
 
 
@@ -136,7 +135,7 @@ def _null_routers(made: NullRouters) -> pb.NullRouters:
         notes=NOTES,
     )
     if made.split is not None:
-        _fill(message.split, made.split, skip=frozenset({"shares"}))
+        fill(message.split, made.split, skip=frozenset({"shares"}))
         message.split.shares.update(dict(made.split.shares))
     return message
 
@@ -147,19 +146,7 @@ def _policy(made: Policy) -> pb.PolicyFigures:
 
 def _regret(total: RegretParts, decisions: Iterable[RegretParts]) -> pb.Regret:
     message = pb.Regret(decisions=[pb.RegretParts() for _ in decisions])
-    _fill(message.total, total)
+    fill(message.total, total)
     for row, parts in zip(message.decisions, decisions, strict=True):
-        _fill(row, parts)
+        fill(row, parts)
     return message
-
-
-def _fill(message: Message, value: DataclassInstance, skip: frozenset[str] = frozenset()) -> None:
-    """Copies fields that have the same name on both sides; a value without its field is a bug and raises."""
-    for field in fields(value):
-        item = getattr(value, field.name)
-        if field.name in skip or item is None:
-            continue
-        if isinstance(item, tuple):
-            getattr(message, field.name).extend(item)
-        else:
-            setattr(message, field.name, item)

@@ -13,7 +13,7 @@ from srbench.v1 import plan_pb2, usage_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit.completion import Completion
 from srbench_kit.errors import NotFound
-from srbench_kit.values import Json, fill_value
+from srbench_kit.values import Json, fill_value, object_of
 
 from srbench_accounting.listing import Answered, SubjectEnd
 from srbench_accounting.packing import unpack
@@ -174,6 +174,17 @@ def fill_texts(message: pb.Call, answer: Completion) -> None:
     calls: list[Json] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
     if calls:
         fill_value(message.tool_calls, calls)
+
+
+def fill_request(message: pb.Call, context: queue_pb.RunContext, auxiliary: str, target_index: int) -> None:
+    """Adds the settings that the call was frozen with; `auxiliary` names the judge or simulator that it went to."""
+    found = [target for target in context.auxiliary_targets if target.id == auxiliary]
+    target = found[0] if found else context.targets[target_index]
+    frozen: dict[str, Json] = {
+        "sampling": object_of(context.sampling),
+        "request_params": object_of(target.request_params),
+    }
+    fill_value(message.request, frozen)
 
 
 def outcome(

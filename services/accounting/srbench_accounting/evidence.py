@@ -111,10 +111,13 @@ class EvidenceStore:
         """The compressed evidence, checked. Raises: `DataLoss` (`EVIDENCE_DAMAGED`) naming the segment; `Unreachable`
         (`OBJECT_STORE_UNAVAILABLE`) when it lies in an object store that is away."""
         location = Location(stored.segment, stored.offset, stored.length)
-        data = read_frame(self._folder, location) if self.depot is None else self.depot.read(location)
+        try:
+            data = read_frame(self._folder, location) if self.depot is None else self.depot.read(location)
+        except DataLoss as error:
+            raise _damaged(stored, error.message) from error
         if hashlib.sha256(data).digest() != stored.sha256:
             where = f"segment {stored.segment} at offset {stored.offset}"
-            raise DataLoss("EVIDENCE_DAMAGED", f"{where} holds another call's evidence", segment=stored.segment)
+            raise _damaged(stored, f"{where} holds another call's evidence")
         return data
 
     def open(self, stored: Stored) -> pb.Evidence:
@@ -125,7 +128,14 @@ class EvidenceStore:
             return pb.Evidence.FromString(data)
         except (zstandard.ZstdError, DecodeError) as error:
             where = f"segment {stored.segment} at offset {stored.offset}"
-            raise DataLoss("EVIDENCE_DAMAGED", f"{where} is not an Evidence", segment=stored.segment) from error
+            raise _damaged(stored, f"{where} is not an Evidence") from error
+
+
+def _damaged(stored: Stored, what: str) -> DataLoss:
+    """Names the evidence as lists of calls do, so that its call is found."""
+    sha256 = stored.sha256.hex()
+    sentence = f"the evidence {sha256} is damaged: {what}"
+    return DataLoss("EVIDENCE_DAMAGED", sentence, segment=stored.segment, evidence_sha256=sha256)
 
 
 CallKey = tuple[str, int, int, int]

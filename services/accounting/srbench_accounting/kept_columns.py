@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias
 
@@ -37,12 +36,13 @@ _NOWHERE: Ints = np.empty(0, dtype=np.int64)
 class View:
     """The columns of one run at one moment. What it hands out is never written to."""
 
-    def __init__(self, names: Sequence[str], saved: Sequence[Ints], added: Table, places: Ints, values: Table) -> None:
+    def __init__(self, names: Sequence[str], saved: Saved | None, added: Table, places: Ints, values: Table) -> None:
         """`saved` holds the first rows, `added` those after them, a line a column; at `places`, from 0 and in order, are
         `values` instead."""
         self.names = tuple(names)
-        self._saved, self._added, self._places, self._values = saved, added, places, values
-        self.saved_rows = len(saved[0]) if saved else 0
+        self._saved: Sequence[Ints] = saved.columns if saved is not None else ()
+        self._added, self._places, self._values = added, places, values
+        self.saved_rows = saved.rows if saved is not None else 0
         self.rows = self.saved_rows + added.shape[1]
         self._whole: dict[str, Ints] = {}
 
@@ -115,18 +115,22 @@ class Rows(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class _Kept:
     """One run: what is saved, what came since, what changed."""
 
-    saved: Saved | None
-    added: Table
-    values: Table
-    places: Ints = field(default_factory=lambda: _NOWHERE)
-    open_places: Ints = field(default_factory=lambda: _NOWHERE)
-    moment: Moment | None = None
-    view: View | None = None
-    lock: Lock = field(default_factory=Lock)
+    def __init__(self, names: int) -> None:
+        """Of so many columns nothing is known yet."""
+        self.lock = Lock()
+        self.empty(names)
+
+    def empty(self, names: int) -> None:
+        """Forgets everything, so that it is read again."""
+        self.saved: Saved | None = None
+        self.added: Table = np.empty((names, 0), dtype=np.int64)
+        self.values: Table = self.added
+        self.places = self.open_places = _NOWHERE
+        self.moment: Moment | None = None
+        self.view: View | None = None
 
 
 class KeptColumns:
@@ -143,9 +147,15 @@ class KeptColumns:
         self._lock = Lock()
 
     def load(self, connection: Connection, run_no: int) -> tuple[View, int]:
-        """The columns of a run, and how many of the rows the connection's transaction sees; another may have seen more."""
+        """The columns of a run, and how many of the rows the connection's transaction sees; another may have seen more.
+
+        Whoever looks at them does so in `until_sound`: a look may find out that what is saved is damaged.
+        """
         kept = self._kept(run_no)
         with kept.lock:
+            if kept.saved is not None and not kept.saved.columns.sound:
+                self._files.forget_damaged(run_no)
+                kept.empty(len(self._rows.names))
             view, moment = self._load(connection, run_no, kept)
         self._forget()
         return view, min(moment[self._rows.counter], view.rows)
@@ -158,7 +168,8 @@ class KeptColumns:
             if self._files.moment(run_no) != (kept.saved.moment if kept.saved is not None else None):
                 self._take_saved(connection, run_no, kept)
             view, moment, places, saved = kept.view, kept.moment, kept.places, kept.saved
-        base = saved.moment if saved is not None else None
+        # What somebody deleted is written anew from what is mapped.
+        base = saved.moment if saved is not None and self.is_saved(run_no) else None
         if view is None or not view.rows or moment is None or moment == base:
             return False
         witness = self._rows.witness(connection, run_no, view.rows - 1)
@@ -168,6 +179,10 @@ class KeptColumns:
         with kept.lock:
             self._take_saved(connection, run_no, kept, written=view)
         return True
+
+    def is_saved(self, run_no: int) -> bool:
+        """Whether anything is saved, by whatever process."""
+        return self._files.moment(run_no) is not None
 
     def saved_rows(self, run_no: int) -> int:
         """How many rows this process knows to be saved."""
@@ -226,15 +241,13 @@ class KeptColumns:
         kept.open_places = places[rows.may_change(table)]
 
     def _view(self, kept: _Kept) -> View:
-        saved = kept.saved.columns if kept.saved is not None else ()
-        return View(self._rows.names, saved, kept.added, kept.places, kept.values)
+        return View(self._rows.names, kept.saved, kept.added, kept.places, kept.values)
 
     def _kept(self, run_no: int) -> _Kept:
         with self._lock:
             kept = self._runs.get(run_no)
             if kept is None:
-                nothing = np.empty((len(self._rows.names), 0), dtype=np.int64)
-                kept = self._runs[run_no] = _Kept(None, nothing, nothing)
+                kept = self._runs[run_no] = _Kept(len(self._rows.names))
             self._runs.move_to_end(run_no)
             return kept
 

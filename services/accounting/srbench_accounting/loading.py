@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sqlalchemy.engine import Connection
 
+from srbench_accounting.column_files import until_sound
 from srbench_accounting.columns import UNKNOWN, CallColumns, Floats, Ints, Labels, OutcomeColumns
 from srbench_accounting.corrections import Corrections
 from srbench_accounting.kept_columns import KeptColumns, View
@@ -30,6 +31,9 @@ class ColumnLoader:
 
     def load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
         """The outcomes and the calls of a run. `eligible_s`: when cells could first be leased, in seconds."""
+        return until_sound(lambda: self._load(connection, run_no, eligible_s))
+
+    def _load(self, connection: Connection, run_no: int, eligible_s: float) -> tuple[OutcomeColumns, CallColumns]:
         # In the connection's one transaction, and the outcomes first, so that no outcome is newer than its calls.
         outcomes = self._outcomes.load(connection, run_no)
         calls = self._call_columns(connection, *self._calls.load(connection, run_no))

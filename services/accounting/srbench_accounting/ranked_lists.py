@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Dialect
 from srbench.v1 import accounting_service_pb2 as pb
 
-from srbench_accounting.column_files import ColumnFiles, Ints
+from srbench_accounting.column_files import ColumnFiles, Ints, until_sound
 from srbench_accounting.kept_columns import KeptColumns, View
 from srbench_accounting.list_columns import CallRows, OutcomeRows
 from srbench_accounting.listing import Filter, Page, Start, chosen
@@ -53,6 +53,17 @@ class RankedList:
         size: int,
     ) -> Page:
         """The page that begins at `start`: after a row in the order of recording, after so many rows in another."""
+        return until_sound(lambda: self._page(connection, run_no, cases, wanted, start, size))
+
+    def _page(
+        self,
+        connection: Connection,
+        run_no: int,
+        cases: PlanCases,
+        wanted: tuple[Filter, Ranking],
+        start: Start,
+        size: int,
+    ) -> Page:
         narrowed, ranking = wanted
         view, count = self.kept.load(connection, run_no)
         mask = _in_filter(narrowed, view, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from srbench.v1 import plan_pb2, usage_pb2
@@ -12,13 +11,13 @@ from srbench.v1 import report_pb2 as pb
 from srbench_kit.values import fill_value, to_value
 
 from srbench_accounting.diagnostics import OutputDiagnostics
+from srbench_accounting.filling import fill
 from srbench_accounting.metrics import Metrics
 from srbench_accounting.report import VERSION, ChildAttempt, Failure, Report, RunFacts, TargetProfile
 from srbench_accounting.saying_convert import messages
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-    from google.protobuf.message import Message
+    pass
 
 # Fields of `Metrics` whose message has another form than the value.
 _SHAPED = frozenset(
@@ -73,24 +72,16 @@ def metrics(row: Metrics) -> pb.Metrics:
         output_diagnostics=_diagnostics(row.output_diagnostics),
         cache_read=pb.CacheRead(),
     )
-    _fill(message, row, skip=_SHAPED | _MAPS)
+    fill(message, row, skip=_SHAPED | _MAPS)
     if row.tokens is not None:
-        _fill(message.tokens, row.tokens)
+        fill(message.tokens, row.tokens)
     if row.estimated_tokens is not None:
-        _fill(message.estimated_tokens, row.estimated_tokens)
-    _fill(message.continuity, row.continuity)
-    _fill(message.cache_read, row.cache_read)
+        fill(message.estimated_tokens, row.estimated_tokens)
+    fill(message.continuity, row.continuity)
+    fill(message.cache_read, row.cache_read)
     for name in _MAPS:
         getattr(message, name).update(getattr(row, name))
     return message
-
-
-def _fill(message: Message, value: DataclassInstance, skip: frozenset[str] = frozenset()) -> None:
-    """Copies fields that have the same name on both sides; a value without its field is a bug and raises."""
-    for field in fields(value):
-        item = getattr(value, field.name)
-        if field.name not in skip and item is not None:
-            setattr(message, field.name, item)
 
 
 def _diagnostics(made: OutputDiagnostics) -> pb.OutputDiagnostics:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
-from srbench_kit.errors import NotFound
+from srbench_kit.errors import DataLoss, NotFound
 from srbench_kit.values import object_of
 
 from srbench_accounting import convert, corrections, judging, schema
@@ -203,16 +203,23 @@ def calls(
 
 
 async def whole_call(store: Store, run: KnownRun, cases: PlanCases, call_id: str) -> pb.Call:
-    """One call with its texts. Raises: `NotFound` (`NO_SUCH_CALL`), `DataLoss` (`EVIDENCE_DAMAGED`), `Unreachable`."""
+    """One call with its texts, or with why they cannot be read. Raises: `NotFound` (`NO_SUCH_CALL`), `Unreachable`."""
 
     def read(connection: Connection) -> tuple[pb.Call, Stored | None]:
         found = _find(store, connection, run, call_id)
         (message,) = _calls(store, connection, run, cases, [found])
+        auxiliary = found[0].auxiliary
+        name = store.vocabulary.words(connection, [auxiliary])[auxiliary]
+        convert.fill_request(message, run.context, name, found[0].target_index)
         return message, _stored(store, connection, found)
 
     message, stored = await store.reader.run(read)
-    if stored is not None:
-        convert.fill_texts(message, await store.reads.answer(stored))
+    try:
+        if stored is not None:
+            convert.fill_texts(message, await store.reads.answer(stored))
+    except DataLoss as error:
+        # Everything else that is known of the call is in the ledger.
+        message.evidence_error = error.message
     return message
 
 

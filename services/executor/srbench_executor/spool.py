@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -30,6 +31,9 @@ FLUSH_S = 0.05
 PROBE_S = 5.0
 _RECORD = struct.Struct(">BQI")
 _OPEN, _HEAD, _DATA, _RECEIPT, _ACKED = 1, 2, 3, 4, 5
+# Never written: where something was that cannot be read.
+_DAMAGE = 0
+_ID = re.compile(r"executor-[0-9a-z-]+\Z")
 _log = logging.getLogger(__name__)
 
 
@@ -96,6 +100,7 @@ class Spool:
         self.executor_id = self._identity()
         self.healthy = True
         self._before = sorted(folder.glob("*.seg"))
+        self._damaged: set[str] = set()
         self._writer = segments.SegmentWriter(folder, segment_bytes, synced=False)
         self._current = ""
         self._next = time.time_ns()
@@ -109,8 +114,11 @@ class Spool:
 
     def _identity(self) -> str:
         path = self._folder / "executor_id"
-        if path.exists() and (name := path.read_text().strip()):
-            return name
+        if path.exists():
+            name = path.read_bytes().decode("ascii", "replace").strip()
+            if _ID.match(name):
+                return name
+            _log.error("%s is damaged; this executor goes on under another id", path)
         name = prefixed("executor")
         beside = path.with_suffix(".tmp")
         beside.write_text(name + "\n")
@@ -240,21 +248,50 @@ class Spool:
         """The calls of earlier processes that were not acknowledged, in the order of their dispatch."""
         found: dict[int, Unacknowledged] = {}
         acked: set[int] = set()
+        # Calls of whose streams a piece may be missing: what came after it is no part of their evidence.
+        holed: set[int] = set()
         for path in self._before:
-            for kind, number, payload in _records(path):
-                if kind == _OPEN:
+            for kind, number, payload in self._records(path):
+                if kind == _DAMAGE:
+                    holed.update(found)
+                elif kind == _OPEN:
                     found[number] = Unacknowledged(number, pb.Dispatch.FromString(payload))
                 elif kind == _ACKED:
                     acked.add(number)
-                elif (call := found.get(number)) is not None:
-                    _add(call, kind, payload)
+                elif kind == _RECEIPT:
+                    # Whole by itself, whatever happened to the records before it.
+                    _end(found.setdefault(number, Unacknowledged(number, pb.Dispatch())), payload)
+                elif number in found and number not in holed:
+                    _add(found[number], kind, payload)
         return [call for number, call in sorted(found.items()) if number not in acked]
 
     def forget_left_over(self) -> None:
-        """Deletes the segments of earlier processes: all their calls have been acknowledged."""
+        """Deletes the segments of earlier processes: all their calls have been acknowledged. Damaged ones are kept."""
         for path in self._before:
-            path.unlink(missing_ok=True)
+            if path.name in self._damaged:
+                path.replace(path.with_name(f"{path.name}.damaged"))
+            else:
+                path.unlink(missing_ok=True)
         self._before = []
+
+    def _records(self, path: Path) -> Iterator[tuple[int, int, bytes]]:
+        """The records of a segment: kind, number of the call, payload; one of kind `_DAMAGE` in place of what cannot be
+        read."""
+        try:
+            for frame in segments.scan(path):
+                if frame is None:
+                    self._note(path, f"segment {path.name} has a frame that does not match its checksum")
+                    yield _DAMAGE, 0, b""
+                else:
+                    yield from _unpack(frame[1])
+        except DataLoss as error:
+            self._note(path, f"{error.message}; what follows is not read")
+            yield _DAMAGE, 0, b""
+
+    def _note(self, path: Path, what: str) -> None:
+        self._damaged.add(path.name)
+        beside = f"{path.name}.damaged"
+        _log.error("the spool is damaged: %s; calls whose end it held count as unknown, the file stays as %s", what, beside)
 
 
 def _add(call: Unacknowledged, kind: int, payload: bytes) -> None:
@@ -262,25 +299,23 @@ def _add(call: Unacknowledged, kind: int, payload: bytes) -> None:
         call.head = pb.Evidence.FromString(payload)
     elif kind == _DATA:
         call.body.append(payload)
-    elif kind == _RECEIPT:
-        (length,) = struct.unpack_from(">I", payload)
-        call.settle = pb.Settle.FromString(payload[4 : 4 + length])
-        call.evidence = payload[4 + length :]
+
+
+def _end(call: Unacknowledged, payload: bytes) -> None:
+    (length,) = struct.unpack_from(">I", payload)
+    call.settle = pb.Settle.FromString(payload[4 : 4 + length])
+    call.evidence = payload[4 + length :]
+    call.dispatch.key.CopyFrom(call.settle.key)
 
 
 def _record(kind: int, number: int, payload: bytes) -> bytes:
     return _RECORD.pack(kind, number, len(payload)) + payload
 
 
-def _records(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    try:
-        for _, frame in segments.scan(path):
-            offset = 0
-            while offset < len(frame):
-                kind, number, length = _RECORD.unpack_from(frame, offset)
-                offset += _RECORD.size
-                yield kind, number, frame[offset : offset + length]
-                offset += length
-    except DataLoss as error:
-        # What was whole before the damage has been given; the rest is unknown, and accounting will say so.
-        _log.error("a spool segment is damaged: %s", error)
+def _unpack(frame: bytes) -> Iterator[tuple[int, int, bytes]]:
+    offset = 0
+    while offset < len(frame):
+        kind, number, length = _RECORD.unpack_from(frame, offset)
+        offset += _RECORD.size
+        yield kind, number, frame[offset : offset + length]
+        offset += length

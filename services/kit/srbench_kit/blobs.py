@@ -26,10 +26,11 @@ class BlobStore:
         self._prefix = prefix.strip("/")
 
     def put(self, data: bytes) -> str:
-        """Stores `data` and returns its SHA-256. Durable on return; storing the same bytes again changes nothing."""
+        """Stores `data` and returns its SHA-256. Durable on return; storing the same bytes again mends a damaged blob and
+        otherwise changes nothing."""
         name = hashlib.sha256(data).hexdigest()
         found = self._objects.info(self._path(name))
-        if found is None or time.time() - found.write_time_s > REFRESH_S:
+        if found is None or time.time() - found.write_time_s > REFRESH_S or not self._whole(name):
             self._objects.put(self._path(name), zstandard.compress(data, 9))
         return name
 
@@ -50,6 +51,13 @@ class BlobStore:
     def has(self, name: str) -> bool:
         """Whether the blob is stored."""
         return self._objects.info(self._path(name)) is not None
+
+    def _whole(self, name: str) -> bool:
+        try:
+            self.get(name)
+        except (DataLoss, NotFound):
+            return False
+        return True
 
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name[:2]}/{name}{_SUFFIX}".lstrip("/")

@@ -199,19 +199,23 @@ def damaged(location: Location, what: str) -> DataLoss:
     return DataLoss("EVIDENCE_DAMAGED", f"{where} {what}", segment=location.segment)
 
 
-def scan(path: Path) -> Iterator[tuple[Location, bytes]]:
-    """The whole frames of a segment in order; stops quietly at a cut tail, raises `DataLoss` at a changed frame."""
-    offset = 0
-    with path.open("rb") as file:
-        while True:
-            header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return
-            magic, length, checksum = _HEADER.unpack(header)
-            data = file.read(length) if magic == MAGIC else b""
-            if magic == MAGIC and len(data) < length:
-                return
-            if magic != MAGIC or hashlib.sha256(data).digest() != checksum:
-                raise DataLoss("EVIDENCE_DAMAGED", f"segment {path.name} at offset {offset} does not match its checksum")
-            yield Location(path.name, offset, length), data
-            offset += _HEADER.size + length
+def scan(path: Path) -> Iterator[tuple[Location, bytes] | None]:
+    """The whole frames of a segment in order, `None` in place of a damaged one; nothing is said of a cut tail.
+
+    Raises: `DataLoss` (`EVIDENCE_DAMAGED`) where it is not known where the next frame begins. It is not searched for: data
+    from outside may look like one.
+    """
+    content, offset = path.read_bytes(), 0
+    while len(content) - offset >= _HEADER.size:
+        magic, length, checksum = _HEADER.unpack_from(content, offset)
+        start = offset + _HEADER.size
+        cut = length > len(content) - start
+        # A write that was cut is the last.
+        if magic != MAGIC or (cut and MAGIC in content[start:]):
+            raise DataLoss("EVIDENCE_DAMAGED", f"segment {path.name} at offset {offset} does not match its checksum")
+        if cut:
+            return
+        data = content[start : start + length]
+        whole = hashlib.sha256(data).digest() == checksum
+        yield (Location(path.name, offset, length), data) if whole else None
+        offset = start + length

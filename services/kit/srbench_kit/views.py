@@ -32,6 +32,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
             "config_hash",
             "finish_reason",
             "evidence_sha256",
+            "evidence_error",
             "first_token_clock",
             "source_run_id",
             "source_call_id",
@@ -52,7 +53,7 @@ NULL_WHEN_EMPTY: dict[str, frozenset[str]] = {
     "srbench.v1.CallCorrection": frozenset({"reason", "evidence_sha256"}),
 }
 # What lists leave out of a call: texts, and what is as large as they are.
-CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls")
+CALL_TEXTS = ("raw_usage", "final", "reasoning", "refusal", "tool_calls", "evidence_error", "request")
 # What lists say of a manifest.
 SUMMARY = (
     *("version", "name", "mode", "profile", "seed", "cost_policy", "output_policy", "sampling"),

@@ -23,7 +23,7 @@ async def list_events(
     size = pages.page_size(request.page_size, MAX_PAGE, MAX_PAGE)
     query = sa.select(store.events).where(store.events.c.run == number, store.events.c.seq > request.after)
     if request.type:
-        query = query.where(store.events.c.type == request.type)
+        query = query.where(store.events.c.type.in_(request.type.split(",")))
     query = query.order_by(store.events.c.seq).limit(size + 1)
 
     def work(connection: Connection) -> pb.ListRunEventsResponse:

@@ -92,6 +92,9 @@ def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter
 
     endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN") or False
+    if source.gated and not token and not os.environ.get("HF_ENDPOINT"):
+        # Known without asking; a mirror may have other terms.
+        raise _gated(source, "HF_TOKEN is not set")
     url = hf_hub_url(source.repository, name, repo_type="dataset", revision=source.revision, endpoint=endpoint)
     try:
         if not (folder / name).exists():
@@ -114,6 +117,12 @@ def _download_once(source: HubSource, name: str, folder: Path, counted: _Counter
     return Path(path)
 
 
+def _gated(source: HubSource, why: str) -> Forbidden:
+    where = f"{source.repository} at revision {source.revision[:12]}"
+    sentence = f"{where} is gated and {why}; accept the terms at {source.url} and set HF_TOKEN for the planner"
+    return Forbidden("GATED", sentence)
+
+
 def explain(error: Exception, source: HubSource, name: str) -> SrBenchError:
     """The error of our taxonomy that a failed download stands for."""
     from huggingface_hub import errors
@@ -125,9 +134,7 @@ def explain(error: Exception, source: HubSource, name: str) -> SrBenchError:
         token = (
             "the account of HF_TOKEN has not been granted access" if os.environ.get("HF_TOKEN") else "HF_TOKEN is not set"
         )
-        return Forbidden(
-            "GATED", f"{where} is gated and {token}; accept the terms at {source.url} and set HF_TOKEN for the planner"
-        )
+        return _gated(source, token)
     if isinstance(cause, errors.RemoteEntryNotFoundError | errors.RevisionNotFoundError | errors.RepositoryNotFoundError):
         return NotFound("SOURCE_NOT_FOUND", f"the hub has no {name} in {where}, or hides it from this account")
     status = getattr(getattr(cause, "response", None), "status_code", None)

@@ -82,7 +82,12 @@ class LoopServicer(rpc.PlannerServiceServicer):
             candidate.check_unchanged(baseline.manifest, frozen)
             return frozen
 
-        stored = await parts.plans.save(await asyncio.to_thread(freeze))
+        frozen = await asyncio.to_thread(freeze)
+        experiment = frozen.manifest.get("experiment")
+        if isinstance(experiment, dict):
+            # Else the plan would be refused only when somebody wants to run it.
+            await parts.experiments.row(actor, str(experiment["id"]))
+        stored = await parts.plans.save(frozen)
         return await parts.plans.show(stored, whole=True)
 
     async def CreateExperiment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import weakref
 from array import array
 from collections import OrderedDict
@@ -16,7 +17,7 @@ from srbench.v1 import plan_pb2
 from srbench_kit.blobs import BlobStore
 from srbench_kit.canonical import canonical_bytes
 from srbench_kit.db import GroupWriter, Reader
-from srbench_kit.errors import NotFound
+from srbench_kit.errors import DataLoss, NotFound
 from srbench_kit.values import Json, fill_value
 
 from srbench_planner import convert, dataset_binding, store
@@ -30,6 +31,7 @@ from srbench_planner.ports import Benchmarks, CaseFiles
 KEPT_CASE_SETS = 4
 # Where inline cases lie among the objects.
 BLOBS = "blobs"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +135,22 @@ class Plans:
         """The plan with its manifest; inline cases as a reader may see them, or `whole` for the one who sent them."""
         manifest = dict(stored.manifest)
         if stored.cases_blob and with_cases:
-            cases = (await self.cases(stored.summary.case_sha256)).cases
-            manifest["cases"] = list(cases) if whole else convert.readable_cases(cases)
+            manifest["cases"] = await self._shown_cases(stored, whole=whole)
         message = plan_pb2.Plan()
         message.CopyFrom(stored.summary)
         fill_value(message.manifest, manifest)
         return message
+
+    async def _shown_cases(self, stored: StoredPlan, *, whole: bool) -> Json:
+        try:
+            cases = (await self.cases(stored.summary.case_sha256)).cases
+        except DataLoss as error:
+            if whole:
+                raise
+            # Everything else that is known of a run is there to be seen.
+            _log.error("a plan is shown without its cases: %s", error.message)
+            return None
+        return list(cases) if whole else convert.readable_cases(cases)
 
     async def _load(self, case_sha256: str) -> CaseSet:
         stored = await self._newest(store.plans.c.case_sha256 == case_sha256)
@@ -149,7 +161,11 @@ class Plans:
 
     def _read_cases(self, stored: StoredPlan) -> list[dict[str, Json]]:
         if stored.cases_blob:
-            found: list[dict[str, Json]] = json.loads(self._blob_store().get(stored.cases_blob))
+            try:
+                found: list[dict[str, Json]] = json.loads(self._blob_store().get(stored.cases_blob))
+            except DataLoss as error:
+                sentence = f"the cases of the plan are damaged: {error.message}; plan the same manifest again to mend them"
+                raise DataLoss(error.reason, sentence, **error.facts) from error
             return found
         dataset = stored.manifest["dataset"]
         assert isinstance(dataset, dict)

@@ -258,6 +258,8 @@ class Runs:
 
 def run_cells(row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, scheduler: Scheduler) -> RunCells:
     """The cells of a run that has not ended, all queued."""
+    # A clock that was set back since the run was saved last gives it no more time than it had then.
+    now = max(now_us(), row.update_us)
     cells = RunCells(
         number=row.number,
         run_id=row.id,
@@ -265,7 +267,7 @@ def run_cells(row: Any, matrix: CellMatrix, plan: plan_pb2.Plan, scheduler: Sche
         targets=target_limits(plan),
         concurrency=row.concurrency or plan.limits.concurrency,
         max_failed_cells=plan.limits.max_failed_cells,
-        deadline=scheduler.clock() + (row.deadline_us - now_us()) / 1e6,
+        deadline=scheduler.clock() + (row.deadline_us - now) / 1e6,
     )
     cells.paused = bool(row.paused)
     return cells

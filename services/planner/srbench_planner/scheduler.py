@@ -50,6 +50,8 @@ class Scheduler:
         self._woken = asyncio.Event()
         self.presence = Presence()
         self._parked_since: dict[str, float] = {}
+        # Said once, not at every tick.
+        self._not_saved = ""
 
     def admit(self, run: ActiveRun) -> None:
         """Takes a run in."""
@@ -183,9 +185,12 @@ class Scheduler:
             return
         try:
             await self.save()
+            self._not_saved = ""
         except SrBenchError as error:
             # Everything stays pending and goes with the next save.
-            _log.error("changes of runs cannot be saved: %s", error)
+            if str(error) != self._not_saved:
+                _log.error("changes of runs cannot be saved, this is tried until they can: %s", error)
+            self._not_saved = str(error)
 
     def _release_parked(self, cells: RunCells, now: float) -> None:
         """When no cell is in hand whose end could free the budget, parked cells are offered again after a moment."""

@@ -78,6 +78,10 @@ async def test_damaged_evidence_is_data_loss_and_names_the_segment(
     assert caught.value.code() is grpc.StatusCode.DATA_LOSS
     assert wire.reason(caught.value) == "EVIDENCE_DAMAGED"
     assert segment.name in (caught.value.details() or "")
+    assert call.evidence_sha256 in (caught.value.details() or "")
+    whole = await service.gateway.GetCall(pb.GetCallRequest(run_id=RUN, call_id=call.id))
+    assert (whole.HasField("final"), whole.evidence_error) == (False, caught.value.details())
+    assert whole.usage == call.usage
     (ack,) = await writer.send(facts.dispatch(0, token=2))
     assert ack.reason == "EVIDENCE_DAMAGED"
 

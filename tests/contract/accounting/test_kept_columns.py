@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from srbench_accounting import column_files
 from srbench_accounting.column_keeping import ColumnKeeper
 from srbench_accounting.ranking import LazyRanks
 from srbench_accounting.vocabulary import Vocabulary
+from srbench_kit.metrics import METERS
 from srbench_kit.values import to_value
 
 RUN = "run-0123456789abcdef0123"
@@ -34,6 +37,11 @@ def columns(service: Any, lists: LazyRanks) -> dict[str, list[list[int]]]:
         assert count == view.rows
         found[kind] = [column.tolist() for column in view.table()]
     return found
+
+
+def columns_until_sound(service: Any, lists: LazyRanks) -> dict[str, list[list[int]]]:
+    """As lists and reports look at them."""
+    return column_files.until_sound(lambda: columns(service, lists))
 
 
 def save(service: Any, lists: LazyRanks) -> list[bool]:
@@ -141,7 +149,7 @@ async def test_a_process_that_dies_while_it_writes_over_rows_leaves_none_of_them
     columns(service, first)
     save(service, first)
     await writer.send(facts.settle(0, cost=5), facts.outcome(0))
-    write, whole = column_files._write, column_files.write_whole
+    write = column_files._write
 
     def until_killed(path: Path, *arguments: Any) -> None:
         if path.stem == column:
@@ -149,9 +157,7 @@ async def test_a_process_that_dies_while_it_writes_over_rows_leaves_none_of_them
         write(path, *arguments)
 
     def manifest_until_killed(path: Path, content: bytes) -> None:
-        if column == "manifest" and b"unsure" not in content:
-            raise KeyboardInterrupt
-        whole(path, content)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(column_files, "_write", until_killed)
     monkeypatch.setattr(column_files, "write_whole", manifest_until_killed)
@@ -161,8 +167,7 @@ async def test_a_process_that_dies_while_it_writes_over_rows_leaves_none_of_them
     truth = columns(service, ranks(service, tmp_path / "elsewhere"))
     later = ranks(service, tmp_path / "columns")
     assert columns(service, later) == truth
-    save(service, later)
-    assert b"unsure" not in (tmp_path / "columns" / "1-calls" / "manifest.json").read_bytes()
+    assert save(service, later)[0], "what was half written is written again"
     assert columns(service, ranks(service, tmp_path / "columns")) == truth
 
 
@@ -172,10 +177,10 @@ async def test_files_of_another_ledger_are_not_believed(
     """As after a restored backup, or with another database: the run's number is the same, its rows are not."""
     truth = columns(service, saved)
     folder = tmp_path / "columns" / "1-calls"
-    manifest = (folder / "manifest.json").read_text()
-    witness = saved.calls.kept._rows.witness
-    at = service.store.reader.run_now(lambda c: list(witness(c, 1, 9)))
-    (folder / "manifest.json").write_text(manifest.replace(str(at[2]), str(at[2] + 1)))
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest.pop("digest")
+    manifest["witness"][2] += 1
+    (folder / "manifest.json").write_bytes(column_files.signed(manifest))
     cost = folder / "cost.i64"
     cost.write_bytes(np.full(10, 77, dtype=np.int64).tobytes())
     later = ranks(service, tmp_path / "columns")
@@ -184,25 +189,87 @@ async def test_files_of_another_ledger_are_not_believed(
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "missing", "manifest", "longer"])
-async def test_damaged_files_are_read_from_the_tables_again(
-    saved: LazyRanks, service: Any, tmp_path: Path, damage: str
+def flip(path: Path, at: int) -> None:
+    """Turns one bit of a file over."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def damaged(kind: str) -> float:
+    """How many files were counted as damaged."""
+    return METERS["srbench_damaged_columns"].values.get((kind,), 0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing", "manifest", "rows", "figure", "word", "state", "folder"])
+async def test_damaged_files_are_told_and_made_again_from_the_tables(
+    saved: LazyRanks, service: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
-    truth, folder = columns(service, saved), tmp_path / "columns" / "1-outcomes"
+    truth, folder, before = columns(service, saved), tmp_path / "columns" / "1-outcomes", damaged("outcomes")
+    manifest, file = folder / "manifest.json", folder / "cost.i64"
     match damage:
         case "cut":
-            (folder / "cost.i64").write_bytes((folder / "cost.i64").read_bytes()[:-1])
+            file.write_bytes(file.read_bytes()[:-1])
         case "missing":
-            (folder / "state.i64").unlink()
+            file.unlink()
         case "manifest":
-            (folder / "manifest.json").write_bytes(b"{")
+            file = manifest
+            file.write_bytes(b"{")
+        case "rows":
+            file = manifest
+            flip(file, file.read_bytes().index(b'"rows": 10') + 8)
+        case "folder":
+            file.unlink()
+            file.mkdir()
         case _:
-            with (folder / "cost.i64").open("ab") as file:
-                file.write(b"left by a process that died")
+            file = folder / f"{ {'figure': 'finish_after_us', 'word': 'model'}.get(damage, damage) }.i64"
+            flip(file, 8 * 7 + 1)
     later = ranks(service, tmp_path / "columns")
-    assert columns(service, later) == truth
-    save(service, later)
+    assert columns_until_sound(service, later) == truth
+    assert (str(file) in caplog.text, damaged("outcomes") - before) == (True, 1)
+    assert saved_rows(later) == [10, 0]
+    assert save(service, later) == [False, True]
     assert columns(service, ranks(service, tmp_path / "columns")) == truth
+    assert damaged("outcomes") - before == 1
+
+
+async def test_any_file_of_what_is_saved_may_rot_anywhere(saved: LazyRanks, service: Any, tmp_path: Path) -> None:
+    truth, folder = columns(service, saved), tmp_path / "columns"
+    shutil.copytree(folder, tmp_path / "whole")
+    names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.suffix)
+    dice = random.Random(4)
+    for name in names:
+        flip(folder / name, dice.randrange((folder / name).stat().st_size))
+        assert columns_until_sound(service, ranks(service, folder)) == truth, name
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "whole", folder)
+
+
+async def test_one_process_notices_that_another_made_damaged_files_again(
+    saved: LazyRanks, service: Any, tmp_path: Path
+) -> None:
+    """The one has mapped a file, and not looked at it yet."""
+    truth = columns(service, saved)
+    first, second = (ranks(service, tmp_path / "columns") for _ in range(2))
+    for lists in (first, second):
+        assert service.store.reader.run_now(lambda c, one=lists: one.calls.kept.load(c, 1))[1] == 10
+    flip(tmp_path / "columns" / "1-calls" / "cost.i64", 3)
+    before = damaged("calls")
+    assert columns_until_sound(service, second) == truth
+    save(service, second)
+    assert columns_until_sound(service, first) == truth
+    assert damaged("calls") - before == 1
+    assert saved_rows(first) == [10, 10]
+
+
+async def test_what_a_dead_process_left_behind_the_rows_is_written_over(
+    saved: LazyRanks, service: Any, tmp_path: Path
+) -> None:
+    truth, before = columns(service, saved), damaged("outcomes")
+    with (tmp_path / "columns" / "1-outcomes" / "cost.i64").open("ab") as file:
+        file.write(b"left by a process that died")
+    assert columns(service, ranks(service, tmp_path / "columns")) == truth
+    assert damaged("outcomes") == before
 
 
 async def test_the_keeper_saves_large_runs_that_rest(
@@ -221,6 +288,14 @@ async def test_the_keeper_saves_large_runs_that_rest(
     await keeper.look()
     assert saved_rows(service.store.ranks) == [8, 8]
     assert columns(service, ranks(service, folder)) == columns(service, ranks(service, tmp_path / "elsewhere"))
+    flip(folder / "1-calls" / "status.i64", 9)
+    later = ranks(service, folder)
+    assert columns_until_sound(service, later) == columns(service, ranks(service, tmp_path / "elsewhere"))
+    assert not (folder / "1-calls").exists()
+    await keeper.look()
+    assert [kept.is_saved(1) for kept in (later.calls.kept, later.outcomes.kept)] == [True, True], (
+        "what was damaged is saved again"
+    )
     monkeypatch.setattr("srbench_accounting.column_keeping.MANY", 3)
     await write_cells(writer, facts, range(8, 12))
     await keeper.look()

@@ -223,6 +223,8 @@ async def test_a_candidate_asks_the_same_or_is_refused(loop: Loop) -> None:
     assert await reason(stub.CreateCandidatePlan(asked(target_ids=["s"]))) == "BAD_FIELD"
     assert await reason(stub.CreateCandidatePlan(asked(target_ids=["r", "r"]))) == "BAD_FIELD"
     assert await reason(stub.CreateCandidatePlan(asked(mode="replay"))) == "BAD_FIELD"
+    unknown = to_value({"id": "exp-" + "0" * 32, "role": "preview"})
+    assert await reason(stub.CreateCandidatePlan(asked(experiment=unknown))) == "NO_SUCH_EXPERIMENT"
     router_only = await loop.completed(PREVIEW, "p", "preview")
     assert await reason(stub.CreateCandidatePlan(asked(baseline_run_id=router_only))) == "BASELINE_NOT_ELIGIBLE"
     partial = BASE | {"name": "part", "execution_cells": [{"case_id": "q1", "target_id": "a"}]}

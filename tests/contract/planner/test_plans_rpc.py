@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,27 @@ async def test_who_fetches_a_plan_sees_no_reference_answer_and_no_hidden_metadat
     for message in (fetched, run, shown, lease):
         assert b"SECRET" not in message.SerializeToString()
     assert object_of(fetched.manifest)["cases"][0]["metadata"] == {"stratum": "maths"}
+
+
+async def test_damaged_cases_lose_nothing_else_and_the_same_manifest_mends_them(planner: Any, tmp_path: Path) -> None:
+    run = await planner.run(manifest(cases=[case("q1")]))
+    (blob,) = tmp_path.rglob("*.zst")  # noqa: ASYNC240  # A few files of the test itself.
+    blob.write_bytes(blob.read_bytes()[:-1])
+    plans = planner.service.plans
+    plans._recent.clear()
+    plans._sets.clear()
+    asked = pb.StreamPlanCasesRequest(plan_sha256=run.plan.plan_sha256)
+    with pytest.raises(aio.AioRpcError) as caught:
+        [part async for part in planner.plans().StreamPlanCases(asked)]
+    assert (wire.reason(caught.value), "plan the same manifest again" in str(caught.value.details())) == (
+        "BLOB_DAMAGED",
+        True,
+    )
+    shown = await planner.plans().GetRun(pb.GetRunRequest(id=run.id))
+    assert (shown.id, object_of(shown.plan.manifest)["cases"]) == (run.id, None)
+    await freeze(planner, manifest(cases=[case("q1")]))
+    shown = await planner.plans().GetRun(pb.GetRunRequest(id=run.id))
+    assert [found["id"] for found in object_of(shown.plan.manifest)["cases"]] == ["q1"]
 
 
 async def test_a_bad_manifest_names_its_field_and_changes_nothing(planner: Any) -> None:

@@ -129,6 +129,8 @@ async def test_a_run_goes_from_queued_to_completed_and_events_tell_it(planner: A
     rest = await planner.plans().ListRunEvents(pb.ListRunEventsRequest(run_id=run.id, after=page.events[-1].seq))
     assert (len(rest.events), rest.has_more) == (3, False)
     assert [item.type for item in await events(planner, run.id, type="case_failed")] == ["case_failed"]
+    both = await events(planner, run.id, type="case_failed,created")
+    assert [item.type for item in both] == ["created", "case_failed"]
     full = await planner.plans().GetRun(pb.GetRunRequest(id=run.id))
     assert object_of(full.provenance)["fingerprint"]
     assert object_of(full.plan.manifest)["version"] == "sr-bench-1.0"

@@ -12,6 +12,7 @@ from srbench.v1 import accounting_service_pb2 as pb
 from srbench_executor.receipts import Settlement, settle_facts
 from srbench_executor.replay import facts_of
 from srbench_executor.spool import Spool
+from srbench_kit import segments
 from srbench_kit.errors import Conflict, Exhausted
 from srbench_kit.redact import Redactor
 
@@ -85,17 +86,59 @@ def test_a_torn_tail_loses_only_itself(tmp_path: Path, cut: int) -> None:
     assert [call.dispatch.key.cell for call in Spool(tmp_path).left_over()] == [0]
 
 
-def test_a_changed_byte_loses_what_follows_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    spool = Spool(tmp_path)
-    for cell in range(3):
-        spool.open(dispatch(cell), NONE)
+async def test_whatever_rots_only_that_is_lost_and_the_file_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Calls: 0 got one piece before the damage and one after, 1 ended, 2 began after it. Each frame is damaged in turn."""
+    spool = Spool(tmp_path / "spool")
+    numbers = [spool.open(dispatch(cell), NONE) for cell in range(2)]
+    spool.head(numbers[0], 200, SSE)
+    spool.append(numbers[0], b"first ")
+    spool.flush()
+    spool.append(numbers[0], b"second")
+    spool.flush()
+    spool.receipt(numbers[1], ended(1))
+    spool.open(dispatch(2), NONE)
     killed(spool)
-    (segment,) = tmp_path.glob("*.seg")
-    data = bytearray(segment.read_bytes())
-    data[len(data) // 2] ^= 1
-    segment.write_bytes(data)
-    assert [call.dispatch.key.cell for call in Spool(tmp_path).left_over()] == [0]
-    assert "damaged" in caplog.text
+    (segment,) = segments_in(tmp_path / "spool")
+    whole = segment.read_bytes()
+    places = [frame[0] for frame in segments.scan(segment) if frame is not None]
+    assert len(places) == 6
+
+    def left_over(damaged: int) -> dict[int, tuple[bytes, bool]]:
+        data = bytearray(whole)
+        data[places[damaged].offset + segments.frame_bytes(places[damaged]) - 1] ^= 1
+        folder = tmp_path / str(damaged)
+        folder.mkdir()
+        (folder / segment.name).write_bytes(data)
+        later = Spool(folder)
+        calls = {one.dispatch.key.cell: (b"".join(one.body), one.settle is not None) for one in later.left_over()}
+        later.forget_left_over()
+        later.close()
+        assert [path.read_bytes() for path in folder.glob("*.damaged")] == [bytes(data)]
+        assert f"{segment.name}.damaged" in caplog.text
+        assert list(Spool(folder).left_over()) == []
+        return calls
+
+    all_of_it = {0: (b"first second", False), 1: (b"", True), 2: (b"", False)}
+    assert left_over(0) == {1: (b"", True), 2: (b"", False)}, "an open call alone is what the ledger knows anyway"
+    assert left_over(1) == all_of_it | {0: (b"", False)} | {1: (b"", True)}
+    assert left_over(2) == all_of_it | {0: (b"", False)}
+    assert left_over(3) == all_of_it | {0: (b"first ", False)}
+    assert left_over(4) == all_of_it | {1: (b"", False)}
+    assert left_over(5) == {0: (b"first second", False), 1: (b"", True)}
+
+
+def test_a_damaged_id_is_replaced(tmp_path: Path) -> None:
+    first = Spool(tmp_path)
+    first.close()
+    path = tmp_path / "executor_id"
+    for content in (b"\xff" + path.read_bytes()[1:], b"executor-\n", b""):
+        path.write_bytes(content)
+        later = Spool(tmp_path)
+        later.close()
+        assert later.executor_id not in (first.executor_id, "")
+        assert path.read_text().strip() == later.executor_id
 
 
 async def test_a_segment_goes_once_all_its_calls_are_acknowledged(tmp_path: Path) -> None:

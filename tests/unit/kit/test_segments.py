@@ -33,6 +33,11 @@ def test_a_flipped_byte_anywhere_in_a_frame_is_found(tmp_path: Path) -> None:
             read_frame(tmp_path, place)
 
 
+def found(path: Path) -> list[bytes | None]:
+    """The data of the frames, `None` for a damaged one."""
+    return [frame[1] if frame is not None else None for frame in scan(path)]
+
+
 def test_a_torn_tail_loses_only_itself(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path)
     first = writer.append(b"one")
@@ -40,7 +45,24 @@ def test_a_torn_tail_loses_only_itself(tmp_path: Path) -> None:
     writer.close()
     path = tmp_path / first.segment
     path.write_bytes(path.read_bytes()[:-1])
-    assert [data for _, data in scan(path)] == [b"one"]
+    assert found(path) == [b"one"]
+
+
+def test_a_damaged_frame_loses_only_itself_and_one_without_a_length_all_that_follow(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path)
+    places = [writer.append(data) for data in (b"one", b"two", b"three")]
+    writer.close()
+    path = tmp_path / places[0].segment
+    whole, at = path.read_bytes(), places[1].offset
+    for index in range(at, places[2].offset):
+        path.write_bytes(whole[:index] + bytes([whole[index] ^ 1]) + whole[index + 1 :])
+        if index < at + 8:
+            given = iter(scan(path))
+            assert next(given) is not None
+            with pytest.raises(DataLoss, match=path.name):
+                list(given)
+        else:
+            assert found(path) == [b"one", None, b"three"]
 
 
 def test_an_abandoned_segment_is_left_and_the_next_frame_begins_another(tmp_path: Path) -> None:
@@ -79,7 +101,7 @@ def test_a_failed_flush_leaves_the_segment_as_it_was(tmp_path: Path, monkeypatch
     monkeypatch.undo()
     second = writer.append(b"two")
     writer.close()
-    assert [data for _, data in scan(tmp_path / first.segment)] == [b"one", b"two"]
+    assert found(tmp_path / first.segment) == [b"one", b"two"]
     assert read_frame(tmp_path, second) == b"two"
 
 

@@ -77,3 +77,5 @@ def test_blobs_come_back_and_damage_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataLoss, match=name):
         store.get(name)
+    assert store.put(b"cases" * 100) == name
+    assert store.get(name) == b"cases" * 100, "storing it again mends it"

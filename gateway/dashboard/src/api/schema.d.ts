@@ -1228,6 +1228,10 @@ export interface components {
             refusal: string | null;
             /** @description Tool calls; only in `GetCall`. */
             tool_calls: unknown;
+            /** @description Why its texts cannot be shown, a sentence that names the damaged evidence; empty when they can. Only in `GetCall`. */
+            evidence_error: string | null;
+            /** @description The settings it was frozen with: the plan's `sampling`, and the `request_params` of its own target, which go before it. A case's own fields, and what a harness asks for, come on top. Only in `GetCall`. */
+            request: unknown;
             /** @description Position in the order of dispatch. */
             sequence: number;
             /** @description The run whose call this is a copy of; empty for a call that was made. */

@@ -36,7 +36,13 @@ export function Texts({ call }: { call: Call }) {
         </details>
       )}
       <h3>{t('answer')}</h3>
-      {call.final ? <PlainText label={t('answer')}>{call.final}</PlainText> : <p className="note">{t('noText')}</p>}
+      {call.evidence_error && (
+        <p className="note" role="alert">
+          {t('damagedEvidence')} {call.evidence_error}
+        </p>
+      )}
+      {call.final && <PlainText label={t('answer')}>{call.final}</PlainText>}
+      {!call.final && !call.evidence_error && <p className="note">{t('noText')}</p>}
       {call.refusal && (
         <>
           <h3>{t('refusal')}</h3>
@@ -44,6 +50,7 @@ export function Texts({ call }: { call: Call }) {
         </>
       )}
       {call.tool_calls !== null && call.tool_calls !== undefined && <JsonBlock title={t('toolCalls')} value={call.tool_calls} />}
+      {call.request !== null && <JsonBlock title={t('requestSettings')} value={call.request} />}
     </>
   )
 }

@@ -16,6 +16,12 @@ import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 import { Reuse } from './reuse/Reuse'
 
+/** What the list can be narrowed to at once, by the types that the service is asked for. */
+const EVENT_GROUPS = {
+  eventLifecycle: 'created,running,paused,resumed,concurrency_changed,cancellation_requested,drained,completed,failed,cancelled,interrupted',
+  eventCases: 'case_failed,case_sent_unknown',
+  eventAttention: 'failed,interrupted,failure_observed,case_failed,case_sent_unknown',
+} as const
 const EVENT_TYPES = ['created', 'running', 'completed', 'failed', 'cancelled', 'interrupted', 'cancellation_requested', 'case_failed'] as const
 const PAGE = 25
 
@@ -103,7 +109,10 @@ function Events({ run }: { run: Run }) {
             aria-label={t('eventType')}
             placeholder={t('all')}
             clearable
-            data={EVENT_TYPES.map((value) => ({ value, label: label(value) }))}
+            data={[
+              ...Object.entries(EVENT_GROUPS).map(([name, value]) => ({ value: value as string, label: t(name as keyof typeof EVENT_GROUPS) })),
+              ...EVENT_TYPES.map((value) => ({ value: value as string, label: label(value) })),
+            ]}
             value={type ?? null}
             onChange={(value) => void navigate({ search: { type: value ?? undefined }, replace: true, resetScroll: false })}
           />
