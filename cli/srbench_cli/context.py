@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,16 @@ class Session:
     def location(self, port: int | None = None) -> discovery.Location:
         """The service that options and environment lead to. Raises: `InvalidInput`."""
         return discovery.locate(url=self.url, store=self.store, environment=os.environ, directory=Path.cwd(), port=port)
+
+    def hint(self, *words: str, offline: bool = False) -> str:
+        """The command of `words` as a shell takes it, led to the same service as this one unless it is `offline`."""
+        named: list[str] = []
+        # A store that was named with an address is proven to be that address's, and says by itself where that is.
+        if self.store and not offline:
+            named = ["--store", self.store]
+        elif self.url and not offline:
+            named = ["--url", self.url]
+        return f"`{self.program} {shlex.join([*named, *words])}`"
 
     @property
     def door(self) -> FrontDoor:

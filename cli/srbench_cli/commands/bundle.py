@@ -83,7 +83,7 @@ def write_bundle(
         root = seal(writer, signer)
     if bundler.no_comparison:
         printing.notice(f"the runs are bundled without a comparison: {bundler.no_comparison}")
-    printing.notice(f"wrote {output}; check it with `{session.program} verify {output}`")
+    printing.notice(f"wrote {output}; check it with {session.hint('verify', str(output), offline=True)}")
     return {
         "bundle": str(output),
         "root_sha256": root,

@@ -81,7 +81,7 @@ def wait_for_dataset(session: Session, job: pb.DatasetPreparation) -> pb.Dataset
     try:
         job = watch.preparation_to_end(session.door, job)
     except KeyboardInterrupt:
-        hint = f"`{session.program} dataset preparations {job.id}`"
+        hint = session.hint("dataset", "preparations", job.id)
         printing.notice(f"stopped waiting; the preparation goes on. Look at it with {hint}")
         raise click.exceptions.Exit(130) from None
     if job.status != "completed":

@@ -68,11 +68,9 @@ def wait(session: Session, started: pb.Run) -> pb.Run:
     try:
         return watch.run_to_end(session.door, started)
     except KeyboardInterrupt:
-        program = session.program
-        printing.notice(f"stopped waiting; the run goes on. Look at it with `{program} show {started.id}`,")
-        printing.notice(
-            f"read its report with `{program} report {started.id}`, stop it with `{program} cancel {started.id}`"
-        )
+        show, report, cancel = (session.hint(word, started.id) for word in ("show", "report", "cancel"))
+        printing.notice(f"stopped waiting; the run goes on. Look at it with {show},")
+        printing.notice(f"read its report with {report}, stop it with {cancel}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
 
 

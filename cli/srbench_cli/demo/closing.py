@@ -21,7 +21,7 @@ def close(session: Session, improved: Improved, bundle: Path, say: Callable[[str
     Raises: `Unreachable` (`DEMO_STEP_FAILED`) when a number of the bundle is not equal, and what the services answer.
     """
     runs = improved.baseline.id, improved.candidate.id
-    say(f"comparing: `{session.program} compare {' '.join(runs)}`")
+    say(f"comparing: {session.hint('compare', *runs)}")
     request = pb.CompareRunsRequest(baseline_run_id=runs[0], candidate_run_ids=runs[1:])
     found = session.door.call(session.door.accounting.CompareRuns, request, SLOW_CALL_TIMEOUT_S)
     # A reader of JSON gets one document, the report; people see what each command shows.
@@ -38,5 +38,8 @@ def close(session: Session, improved: Improved, bundle: Path, say: Callable[[str
     if for_people:
         printing.print_renderable(verify_table.verification(verified, show_all=False))
     if code:
-        raise Unreachable("DEMO_STEP_FAILED", f"numbers of {bundle} are not equal; see `{session.program} verify {bundle}`")
+        raise Unreachable(
+            "DEMO_STEP_FAILED",
+            f"numbers of {bundle} are not equal; see {session.hint('verify', str(bundle), offline=True)}",
+        )
     say("every number of the bundle is equal")

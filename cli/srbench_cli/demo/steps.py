@@ -98,7 +98,7 @@ def run_demo(session: Session, workspace: Workspace, output: Path, *, keep: bool
 
 def leave_standing(session: Session, workspace: Workspace, page: str, say: Callable[[str], None]) -> None:
     """Says where the stack that stays can be looked at, and how it ends."""
-    say(f"the stack stays, the pretended models end; stop it with `{session.program} --store {workspace.store} stop`")
+    say(f"the stack stays, the pretended models end; stop it with {session.hint('stop')}")
     say(f"the Dashboard shows it all: {page}")
 
 

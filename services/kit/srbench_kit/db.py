@@ -36,8 +36,9 @@ _log = logging.getLogger(__name__)
 
 
 def create_engine(url: str, schema: str = "") -> Engine:
-    """An engine for `url`. SQLite gets WAL, `synchronous=FULL`, and transactions that begin when we say so; PostgreSQL its
-    tables in `schema`.
+    """An engine for `url`: `sqlite:///` and a path as it is, or a PostgreSQL's.
+
+    SQLite gets WAL, `synchronous=FULL`, and transactions that begin when we say so; PostgreSQL its tables in `schema`.
 
     Raises: `InvalidInput` (`BAD_DATABASE_URL`, `NO_DATABASE_DRIVER`).
     """
@@ -45,7 +46,9 @@ def create_engine(url: str, schema: str = "") -> Engine:
         return postgres.engine(url, schema).execution_options(srbench_schema=schema)
     path = url.removeprefix("sqlite:///")
     Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine = sa.create_engine(url, connect_args={"check_same_thread": False, "timeout": 30})
+    # Not `url`: a `?` in the path would end it and begin options, so that two services could share one file.
+    database = sa.URL.create("sqlite", database=path)
+    engine = sa.create_engine(database, connect_args={"check_same_thread": False, "timeout": 30})
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:

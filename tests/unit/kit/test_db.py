@@ -44,6 +44,15 @@ async def test_a_failing_job_is_rolled_back_alone(engine: sa.Engine) -> None:
     assert 0 < len(syncs) < 20
 
 
+@pytest.mark.parametrize("folder", ["what?mode=memory", "100%20 é", "a#b&c", "c:\\d", "file:e"])
+def test_tables_lie_where_the_path_says_whatever_characters_it_has(tmp_path: Path, folder: str) -> None:
+    engine = db.create_engine(f"sqlite:///{tmp_path / folder / 't.sqlite3'}")
+    meta.create_all(engine)
+    engine.dispose()
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+    assert (tmp_path / folder / "t.sqlite3").stat().st_size > 0
+
+
 async def test_a_full_disk_inside_one_job_is_told_as_such(tmp_path: Path) -> None:
     engine = db.create_engine(f"sqlite:///{tmp_path / 'full.sqlite3'}")
     writer = db.GroupWriter(engine)
