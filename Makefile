@@ -65,7 +65,8 @@ test-browser: dashboard ## The Dashboard in Debian's chromium; installs it first
 test-sandbox: install ## Sandboxes, graded code and agents in containers; prepares the machine first, as root
 	tools/prepare-sandbox
 	$(PY) -m srbench_executor.harness.installing --benchmark tau3 --benchmark terminal-bench-2.1
-	$(VENV)/bin/pytest -q -n 2 --dist loadfile tests/sandbox tests/e2e/judged tests/e2e/harness
+	@# The long ones first, that no worker waits for another's last file.
+	$(VENV)/bin/pytest -q -n 2 --dist loadfile tests/e2e/harness tests/e2e/judged tests/sandbox
 
 test-fleet: install ## Fleets: compose.yaml on a Docker engine, and processes that die; prepares the machine first, as root
 	tools/prepare-fleet

@@ -24,7 +24,10 @@ hypothesis.settings.load_profile("srbench")
 
 KINDS = ("sqlite", "postgres")
 # Of `tests/e2e`: files where one run, dear to make, serves all tests.
-SHARED_RUNS = {f"test_{name}.py" for name in ("bundle", "comparison_loop", "loop", "object_storage", "recovery", "runs")}
+SHARED_RUNS = {
+    f"test_{name}.py"
+    for name in ("bundle", "comparison_loop", "loop", "object_storage", "recovery", "runs", "store_migrate")
+}
 
 
 class WholeFiles(LoadScopeScheduling):

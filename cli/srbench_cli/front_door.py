@@ -22,7 +22,7 @@ from srbench_kit.hosts import is_loopback
 
 from srbench_cli import lifecycle, service_files
 from srbench_cli.discovery import Location
-from srbench_cli.health import Health, probe
+from srbench_cli.health import KNOWN_S, UNKNOWN_S, Health, probe
 from srbench_cli.service_files import ServiceRecord
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CALL_TIMEOUT_S = 60.0
 # Freezing a large plan reads, hashes and checks every case.
 SLOW_CALL_TIMEOUT_S = 600.0
-READY_TIMEOUT_S = 15.0
+READY_TIMEOUT_S = 60.0
 
 Request = TypeVar("Request", bound="Message")
 Response = TypeVar("Response", bound="Message")
@@ -135,7 +135,7 @@ class FrontDoor:
         # The service of this store would have left a record: whoever else holds the default port is left alone.
         may_pass_by = record is None and location.may_autostart and self.autostart
         try:
-            health = probe(self.url, token)
+            health = probe(self.url, token, KNOWN_S if record or location.explicit_url else UNKNOWN_S)
         except (Unauthenticated, Conflict):
             if not may_pass_by:
                 raise
@@ -164,7 +164,7 @@ class FrontDoor:
         record = _started(location.store, urlsplit(location.url).port or 0)
         self.url = record.url
         self.notice(f"started the service at {record.url} on the store {location.store}")
-        health = probe(record.url, token)
+        health = probe(record.url, token, KNOWN_S)
         if health is None:
             raise Unreachable("NO_SERVICE", f"the service at {record.url} stopped right after its start", url=record.url)
         return health

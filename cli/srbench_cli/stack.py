@@ -228,6 +228,16 @@ def _with_metrics(found: list[Child], address: str) -> list[Child]:
     ]
 
 
+def pinned(child: Child, said: str) -> Child:
+    """`child` as it is started again when it listened at `said`: a gateway that took any free ports keeps them."""
+    places = dict(word.split("=", 1) for word in said.split() if "=" in word)
+    if child.argv.count("0") != 1 or not {"http", "grpc"} <= places.keys():
+        return child
+    http, grpc = (places[name].rpartition(":")[2] for name in ("http", "grpc"))
+    at = child.argv.index("0")
+    return replace(child, argv=(*child.argv[:at], http, "--grpc-port", grpc, *child.argv[at + 1 :]))
+
+
 def socket_folder() -> Path:
     """A new private folder with a path short enough for Unix sockets (Linux allows 107 bytes, macOS 103).
 

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +27,7 @@ from srbench_kit.process_start import process_start
 from srbench_cli import service_files
 from srbench_cli.child_process import die_with_parent
 from srbench_cli.health import probe
-from srbench_cli.stack import Child, StackOptions, children, socket_folder
+from srbench_cli.stack import Child, StackOptions, children, pinned, socket_folder
 
 READY_TIMEOUT_S = 60.0
 QUICK_DEATH_S = 10.0
@@ -125,6 +125,7 @@ class Supervisor:
                     log=kept.log,
                 )
             note(f"the {kept.child.name} {how} after {lived:.1f} s; starting it again")
+            kept.child = pinned(kept.child, kept.listening.result())
             await asyncio.sleep(BACKOFF_S[min(kept.deaths, len(BACKOFF_S)) - 1])
 
     async def _live(self, kept: _Kept) -> int:
@@ -151,18 +152,15 @@ class Supervisor:
             return await process.wait()
         finally:
             reader.cancel()
+            # It may have said it and died since the last look.
+            _look_for_address(kept, begin)
             if process.returncode is not None:
                 # What it left in its session (sandboxes, for example) goes with it.
                 _signal_group(process, signal.SIGKILL)
 
     async def _read_address(self, kept: _Kept, begin: int) -> None:
         while not kept.listening.done():
-            with kept.log.open("rb") as log:
-                log.seek(begin)
-                for line in log.read(_START_BYTES).decode("utf-8", "replace").split("\n")[:-1]:
-                    word, _, address = line.partition(" ")
-                    if word == "listening" and not kept.listening.done():
-                        kept.listening.set_result(address.strip())
+            _look_for_address(kept, begin)
             await asyncio.sleep(POLL_S)
 
     async def _stop(self) -> None:
@@ -186,6 +184,16 @@ class Supervisor:
         if process.returncode is None:
             _signal_group(process, signal.SIGKILL)
         await process.wait()
+
+
+def _look_for_address(kept: _Kept, begin: int) -> None:
+    """Takes note of the address when the log holds it after `begin`."""
+    with kept.log.open("rb") as log:
+        log.seek(begin)
+        for line in log.read(_START_BYTES).decode("utf-8", "replace").split("\n")[:-1]:
+            word, _, address = line.partition(" ")
+            if word == "listening" and not kept.listening.done():
+                kept.listening.set_result(address.strip())
 
 
 def _open_log(child: Child, path: Path) -> BinaryIO:
@@ -219,9 +227,9 @@ def last_words(log: Path) -> str:
     return f" ({lines[-1][:300]})" if lines else ""
 
 
-def check_ports(host: str, port: int, *, alone: bool = False) -> None:
-    """Raises: `Conflict` (`PORT_IN_USE`), `InvalidInput` (`BAD_HOST`) unless `port` and, not `alone`, the next are free."""
-    for number in (port,) if alone else (port, port + 1):
+def check_ports(host: str, port: int) -> None:
+    """Raises: `Conflict` (`PORT_IN_USE`), `InvalidInput` (`BAD_HOST`) unless `port` and the next are free; 0 is any one."""
+    for number in (port, port + 1) if port else (0,):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -234,19 +242,6 @@ def check_ports(host: str, port: int, *, alone: bool = False) -> None:
                 raise Conflict(
                     "PORT_IN_USE", f"port {number} of {host}, for {what}, is not free: {error.strerror}", port=number
                 ) from None
-
-
-def free_port(host: str) -> int:
-    """A port that is free together with the next one. Another program may take either before the service does."""
-    for _ in range(100):
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as first:
-            first.bind((host.strip("[]"), 0))
-            port: int = first.getsockname()[1]
-            with contextlib.suppress(Conflict):
-                if port < 65_535:
-                    check_ports(host, port + 1, alone=True)
-                    return port
-    raise Unreachable("NO_FREE_PORT", f"no two free ports in a row were found on {host}")
 
 
 def check_options(options: StackOptions) -> None:
@@ -288,8 +283,6 @@ def serve(
     lock = service_files.take_lock(options.store)
     sockets = None
     try:
-        if not options.port:
-            options = replace(options, port=free_port(options.host))
         check_options(options)
         _forget_former_stack(options.store)
         rotate_logs(options.store / "logs")

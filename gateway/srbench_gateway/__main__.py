@@ -24,7 +24,7 @@ from srbench_gateway.routes import Identity
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
-async def serve(host: str, port: int, store_id: str, max_plan_bytes: int) -> None:
+async def serve(host: str, port: int, grpc_port: int, store_id: str, max_plan_bytes: int) -> None:
     """Runs both faces until SIGTERM or SIGINT.
 
     Raises: `InvalidInput` (`TOKEN_REQUIRED`, `NO_ADDRESS`, `PORT_TAKEN`, `BAD_TOKEN_ENV`).
@@ -39,9 +39,11 @@ async def serve(host: str, port: int, store_id: str, max_plan_bytes: int) -> Non
         listener = bind(host, port)
         http_port = listener.getsockname()[1]
         shown = f"[{host.strip('[]')}]" if ":" in host else host
-        grpc_port = await door.start(shown, port + 1 if port else 0)
+        grpc_port = await door.start(shown, grpc_port or (port + 1 if port else 0))
     except (OSError, RuntimeError) as error:
-        raise InvalidInput("PORT_TAKEN", f"cannot listen on {host}:{port} and the port after it: {error}") from None
+        raise InvalidInput(
+            "PORT_TAKEN", f"cannot listen on {host}:{port} and {grpc_port or 'the port after it'}: {error}"
+        ) from None
     bounds, identity = Bounds(plan_bytes=max_plan_bytes), Identity(store_id=store_id, grpc_port=grpc_port)
     app = App(backends=backends, identity=identity, gate=gate, bounds=bounds, dashboard=Dashboard.find())
     http_bounds = HttpBounds()
@@ -61,11 +63,12 @@ async def serve(host: str, port: int, store_id: str, max_plan_bytes: int) -> Non
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than loopback need a token.")
 @click.option("--port", type=click.IntRange(0, 65534), default=8090, show_default=True, help="HTTP; gRPC takes the next.")
+@click.option("--grpc-port", type=click.IntRange(0, 65535), default=0, help="The front door's, where it is not the next.")
 @click.option("--store-identity", default="", help="SHA-256 of the store's path, shown by /health.")
 @click.option(
     "--max-plan-bytes", type=click.IntRange(MIB, 64 * MIB), default=64 * MIB, show_default=True, help="Largest manifest."
 )
-def main(host: str, port: int, store_identity: str, max_plan_bytes: int) -> None:
+def main(host: str, port: int, grpc_port: int, store_identity: str, max_plan_bytes: int) -> None:
     """The HTTP API and the gRPC front door of sr-bench."""
     secret_files.read_or_exit("gateway")
     logs.configure("gateway", secrets=_secrets())
@@ -73,7 +76,7 @@ def main(host: str, port: int, store_identity: str, max_plan_bytes: int) -> None
         if store_identity and not _SHA256.match(store_identity):
             raise InvalidInput("BAD_STORE_IDENTITY", f"--store-identity is {store_identity!r}; expected 64 hex digits")
         tracing.start("gateway")
-        serving.run(lambda: serve(host, port, store_identity, max_plan_bytes))
+        serving.run(lambda: serve(host, port, grpc_port, store_identity, max_plan_bytes))
     except SrBenchError as error:
         print(f"error: {error.message} ({error.reason})", file=sys.stderr)
         sys.exit(EXIT_CODES.get(error.kind, 70))

@@ -19,6 +19,8 @@ from srbench_cli import lifecycle
 from srbench_testbed.config import read_config
 from srbench_testbed.targets import targets_document
 
+from tests import commands
+
 PREFIX = "/api/sr-bench/v1"
 ENDED = ("completed", "failed", "cancelled", "interrupted")
 SEED = 20260918
@@ -144,6 +146,11 @@ def question(number: int, **more: Any) -> dict[str, Any]:
     } | more
 
 
+def endless() -> list[dict[str, Any]]:
+    """So many questions that a run of the slow model over them is active until somebody stops it."""
+    return [question(number) for number in range(1000)]
+
+
 def contest() -> list[dict[str, Any]]:
     """Sixty questions whose answers the testbed knows, so that its models differ in skill."""
     text = "Contest {}?\n\nA. yes\nB. no\nC. perhaps\nD. never\n\nReply with the letter."
@@ -180,14 +187,7 @@ def testbed_targets(config: Path, base_url: str) -> list[Any]:
 def command(*arguments: str, **environment: str) -> str:
     """The output of the command line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SR_BENCH_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "srbench_cli", *arguments],
-        capture_output=True,
-        text=True,
-        env=inherited | environment,
-        timeout=120,
-        check=False,
-    )
+    done = commands.run("srbench_cli", *arguments, env=inherited | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

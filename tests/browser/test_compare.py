@@ -105,7 +105,7 @@ def test_an_unknown_cost_stands_in_the_gutter_and_is_never_drawn_as_zero(go: Go,
 
 
 def test_an_active_run_is_not_offered_for_a_comparison(go: Go, stack: Stack, api: Api, runs: dict[str, str]) -> None:
-    cases = service.contest()
+    cases = service.endless()
     active = api.start(stack.manifest("slow", cases=cases, name="still running", limits={"concurrency": 1}))
     page = go(f"/compare?baseline={active}&candidate={quote(json.dumps([runs['plain']]))}")
     expect(page.get_by_role("alert").first).to_be_visible()

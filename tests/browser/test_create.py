@@ -40,6 +40,14 @@ def start(page: Page) -> None:
     page.get_by_role("button", name="Start evaluation").click()
 
 
+def until_held(page: Page, held: list[Route]) -> None:
+    """Waits until a request of the page has come and is kept."""
+    deadline = time.monotonic() + 60
+    while not held:
+        assert time.monotonic() < deadline, "the page did not ask"
+        page.wait_for_timeout(20)
+
+
 def runs_named(api: Api, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = api.get(f"/runs?q={name}")["runs"]
     return found
@@ -161,10 +169,7 @@ def test_a_reload_in_the_middle_of_a_submission_starts_one_run(
 
     context.route(RUNS, hold)
     start(page)
-    deadline = time.monotonic() + 30
-    while not held and time.monotonic() < deadline:
-        page.wait_for_timeout(50)
-    assert held
+    until_held(page, held)
     page.reload()
     context.unroute(RUNS)
     expect(page.get_by_role("heading", name="Evaluation submission needs reconciliation")).to_be_visible()
@@ -243,8 +248,10 @@ def test_an_answer_that_comes_after_the_form_was_left_takes_nobody_anywhere(
     start(page)
     page.get_by_role("link", name="Datasets", exact=True).click()
     expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
-    held[0].continue_()
-    page.wait_for_timeout(1_500)
+    until_held(page, held)
+    with page.expect_response(RUNS):
+        held[0].continue_()
+    page.wait_for_timeout(500)
     expect(page).to_have_url(stack.url + "/datasets")
     assert len(runs_named(api, "leftform")) == 1
     assert page.evaluate(f"sessionStorage.getItem('{KEY}')") is None
@@ -259,8 +266,10 @@ def test_a_late_answer_about_benchmarks_does_not_touch_a_chosen_dataset(
     page.get_by_role("button", name="Use a specific dataset").click()
     expect(page.get_by_role("combobox", name="Dataset")).to_be_visible()
     chosen = page.get_by_role("combobox", name="Dataset").input_value()
-    for route in held:
-        route.continue_()
+    until_held(page, held)
+    with page.expect_response("**/datasets/selection*"):
+        for route in held:
+            route.continue_()
     page.wait_for_timeout(500)
     expect(page.get_by_role("combobox", name="Dataset")).to_have_value(chosen)
     expect(page.get_by_role("checkbox", name="MMLU-Pro")).to_have_count(0)

@@ -130,7 +130,7 @@ def test_a_candidate_asks_exactly_what_the_baseline_asked(go: Go, api: Api, base
 
 
 def test_an_active_or_unfit_baseline_cannot_be_derived(go: Go, stack: Stack, api: Api, candidate: str) -> None:
-    cases = [service.question(number) for number in range(40)]
+    cases = service.endless()
     active = api.start(stack.manifest("slow", cases=cases, name="active baseline", limits={"concurrency": 1}))
     page = go(f"/create?baseline={active}")
     expect(page.get_by_role("alert").filter(has_text="The baseline has not ended")).to_be_visible()

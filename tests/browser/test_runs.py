@@ -26,7 +26,7 @@ def row(page: Page, run_id: str) -> Any:
 @pytest.fixture
 def busy(stack: Stack) -> Iterator[str]:
     """A run that is active while the test lasts: lists that show one are read every few seconds."""
-    cases = [service.question(number) for number in range(400)]
+    cases = service.endless()
     run_id = stack.api.start(stack.manifest("slow", cases=cases, name="busy", limits={"concurrency": 2}))
     yield run_id
     stack.api.ask("POST", f"/runs/{run_id}/cancel", {})
@@ -82,7 +82,7 @@ def test_an_unknown_filter_in_a_link_is_left_out(go: Go) -> None:
 
 
 def test_a_live_run_shows_rate_time_left_and_spend_and_outlives_the_page(stack: Stack, go: Go, api: Api) -> None:
-    cases = [service.question(number) for number in range(60)]
+    cases = service.endless()
     run_id = api.start(stack.manifest("slow", cases=cases, name="live", limits={"concurrency": 4}))
     page = go("/runs")
     found = row(page, run_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 from srbench_kit import archive
 from srbench_kit.bundles import SEALS, open_bundle, seal
 
-sys.path.insert(0, str(Path(__file__).parent))
-from whole_stack import clean_environment, manifest, mmlu_cases, running_stack, running_testbed, until
+from tests import commands
+from tests.e2e.whole_stack import clean_environment, manifest, mmlu_cases, running_stack, running_testbed, until
 
 # Whole stacks on a busy machine need their time; a hang still ends.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -23,8 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command without any service."""
-    command = [sys.executable, "-m", "srbench_cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=clean_environment())
+    return commands.run("srbench_cli", *arguments, env=clean_environment())
 
 
 def keys(folder: Path) -> tuple[Path, Path]:

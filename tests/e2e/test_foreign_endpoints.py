@@ -22,6 +22,7 @@ from srbench_kit.values import Json
 
 from tests.e2e.evaluations import calls, finish, manifest, outcomes, start, target
 from tests.e2e.processes import Processes, running
+from tests.ports import free_port
 
 pytestmark = pytest.mark.e2e
 OTHERS = json.loads(os.environ.get("SR_BENCH_FOREIGN_ENDPOINTS", "[]"))
@@ -35,9 +36,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 @pytest.fixture(scope="module")
 def llmock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).parent / "llmock"), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with (tmp_path_factory.mktemp("llmock") / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

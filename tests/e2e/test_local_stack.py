@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,8 +16,10 @@ from pathlib import Path
 import pytest
 from srbench_cli import lifecycle, service_files
 from srbench_cli.discovery import DEFAULT_PORT
-from srbench_cli.supervisor import free_port
 from srbench_kit.errors import NotFound
+
+from tests.ports import free_ports
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -35,7 +36,7 @@ def call(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             text=True,
             cwd=tmp_path,
             env=inherited | {"HOME": str(tmp_path / "home")} | environment,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 
@@ -48,7 +49,7 @@ def stopped_at_end(tmp_path: Path) -> Iterator[Path]:
     store = tmp_path / "store"
     yield store
     try:
-        lifecycle.stop(store, 30.0)
+        lifecycle.stop(store, 120.0)
     except NotFound:
         return
 
@@ -91,10 +92,9 @@ def test_a_missing_service_is_started_and_started_again_after_a_crash(
     record = service_files.running(store)
     assert record is not None
     os.kill(record.pid, signal.SIGKILL)
-    while service_files.is_locked(store):
-        time.sleep(0.02)
-    # 4 where the service of another store answers at the default port.
-    assert call("srbench_cli", "--store", str(store), "--no-autostart", "catalog").returncode in (4, 6)
+    until(lambda: not service_files.is_locked(store))
+    nobodys = {"VLLM_SR_BENCH_PORT": str(free_ports(2)[0])}
+    assert call("srbench_cli", "--store", str(store), "--no-autostart", "catalog", **nobodys).returncode == 6
     third = call("srbench_cli", "--store", str(store), "catalog")
     assert third.returncode == 0, third.stderr
     assert "started the service" in third.stderr
@@ -165,7 +165,7 @@ def test_keys_are_seen_by_the_executor_alone_and_each_secret_by_its_owner(
 def test_vllm_sr_serves_a_workspace_whose_token_the_command_line_finds(
     call: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    port = {"VLLM_SR_BENCH_PORT": str(free_port("127.0.0.1"))}
+    port = {"VLLM_SR_BENCH_PORT": str(free_ports(2)[0])}
     store = tmp_path / ".sr-bench" / "vllm-sr" / "store"
     try:
         served = call("srbench_cli.vllm_sr", "serve", **port)

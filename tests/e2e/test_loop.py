@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests import commands
+
 pytestmark = pytest.mark.e2e
 MODELS = ["small", "large"]
 PRICE = {"input": 1.0, "cached_input": 0.1, "cache_write": 1.0, "output": 2.0}
@@ -57,14 +59,7 @@ class Loop:
         """The JSON that a command prints."""
         module = "srbench_cli" if program == "sr-bench" else "srbench_cli.vllm_sr"
         store = ("--store", str(self.store)) if program == "sr-bench" else ()
-        ran = subprocess.run(
-            [sys.executable, "-m", module, *arguments, *store],
-            cwd=self.folder,
-            env=os.environ | self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        ran = commands.run(module, *arguments, *store, env=os.environ | self.environment, cwd=self.folder)
         assert ran.returncode == exit_code, (arguments, ran.returncode, ran.stdout[-2000:], ran.stderr[-2000:])
         return json.loads(ran.stdout) if ran.stdout.strip() else ran.stderr
 

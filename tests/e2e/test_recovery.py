@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from whole_stack import Stack, Testbed, manifest, mmlu_cases, running_stack, running_testbed, until
+from tests.e2e.whole_stack import Stack, Testbed, manifest, mmlu_cases, running_stack, running_testbed, until
 
 # Whole stacks on a busy machine need their time; a hang still ends.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]

@@ -23,7 +23,8 @@ from tests.e2e.upstream import Upstream, upstream
 pytestmark = pytest.mark.e2e
 CANARY = "sk-test-CANARY-123456"
 FAST: dict[str, Any] = {"skill": {"default": 0.5}, "ttft_ms": 10, "itl_ms": 1, "chunks": 10}
-SLOW: dict[str, Any] = FAST | {"itl_ms": 100, "chunks": 600}
+# Ten minutes: nobody sees the end of it.
+SLOW: dict[str, Any] = FAST | {"itl_ms": 100, "chunks": 6000}
 
 
 @pytest.fixture(scope="module")

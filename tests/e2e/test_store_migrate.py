@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests import commands
 from tests.e2e.whole_stack import Stack, clean_environment, manifest, mmlu_cases, running_stack, running_testbed
 from tests.postgres import Database
 
@@ -21,14 +22,7 @@ pytestmark = pytest.mark.e2e
 
 
 def migrate(store: Path, url: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "srbench_cli", "--store", str(store), "store", "migrate", "--to", url],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=clean_environment(),
-    )
+    return commands.run("srbench_cli", "--store", str(store), "store", "migrate", "--to", url, env=clean_environment())
 
 
 def schemas(url: str) -> set[str]:
@@ -37,9 +31,23 @@ def schemas(url: str) -> set[str]:
     return {str(name) for (name,) in rows}
 
 
-@contextmanager
-def evaluated(store: Path, folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """A stopped store with two runs, their reports by id; and the targets of a testbed that still answers."""
+@dataclass
+class Evaluated:
+    """A stopped store with two runs, their reports by id, and the targets of a testbed that still answers."""
+
+    store: Path
+    reports: dict[str, dict[str, Any]]
+    targets: list[dict[str, Any]]
+
+    def copied(self, into: Path) -> Path:
+        """A store for one test alone."""
+        return Path(shutil.copytree(self.store, into))
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluated]:
+    folder = tmp_path_factory.mktemp("evaluated")
+    store = folder / "store"
     with running_testbed(folder) as testbed:
         targets = testbed.targets[:2]
         with running_stack(store) as stack:
@@ -47,40 +55,42 @@ def evaluated(store: Path, folder: Path) -> Iterator[tuple[dict[str, Any], list[
             stack.cli("target", "register", "--file", str(folder / "registered.json"))
             ids = [stack.run(folder, manifest(mmlu_cases(count), targets), f"run-{count}") for count in (6, 9)]
             reports = {run_id: report(stack, run_id) for run_id in ids}
-        yield reports, targets
+        yield Evaluated(store, reports, targets)
 
 
 def report(stack: Stack, run_id: str) -> Any:
     return stack.get(f"/runs/{run_id}/report")
 
 
-def test_a_store_is_moved_and_goes_on_or_nothing_is(tmp_path: Path, postgres_server: Database) -> None:
-    store, url = tmp_path / "store", postgres_server.new()
-    with evaluated(store, tmp_path) as (reports, targets):
-        moved = migrate(store, url)
-        assert moved.returncode == 0, moved.stderr
-        shown = json.loads(moved.stdout)
-        assert shown["compared_report_count"] == 2
-        assert schemas(url) == {"planner", "accounting"}
-        again = migrate(store, url)
-        assert (again.returncode, "expected an empty database" in again.stderr) == (4, True), again.stderr
-        with running_stack(store, SR_BENCH_DATABASE_URL=url) as stack:
-            assert {run_id: report(stack, run_id) for run_id in reports} == reports
-            (store / "targets.json").unlink()
-            listed = stack.cli("target", "list")["targets"]
-            assert [found["id"] for found in listed] == [found["id"] for found in targets], "the database has them now"
-            evidence = stack.get(f"/runs/{next(iter(reports))}/calls")["calls"]
-            assert all(call["evidence_sha256"] for call in evidence)
-            fresh = stack.run(tmp_path, manifest(mmlu_cases(3), targets), "fresh")
-            assert stack.get(f"/runs/{fresh}")["status"] == "completed"
-            in_use = migrate(store, postgres_server.new())
-            assert in_use.returncode == 4, in_use.stderr
+def test_a_store_is_moved_and_goes_on_or_nothing_is(
+    evaluated: Evaluated, tmp_path: Path, postgres_server: Database
+) -> None:
+    store, url = evaluated.copied(tmp_path / "store"), postgres_server.new()
+    reports, targets = evaluated.reports, evaluated.targets
+    moved = migrate(store, url)
+    assert moved.returncode == 0, moved.stderr
+    shown = json.loads(moved.stdout)
+    assert shown["compared_report_count"] == 2
+    assert schemas(url) == {"planner", "accounting"}
+    again = migrate(store, url)
+    assert (again.returncode, "expected an empty database" in again.stderr) == (4, True), again.stderr
+    with running_stack(store, SR_BENCH_DATABASE_URL=url) as stack:
+        assert {run_id: report(stack, run_id) for run_id in reports} == reports
+        (store / "targets.json").unlink()
+        listed = stack.cli("target", "list")["targets"]
+        assert [found["id"] for found in listed] == [found["id"] for found in targets], "the database has them now"
+        evidence = stack.get(f"/runs/{next(iter(reports))}/calls")["calls"]
+        assert all(call["evidence_sha256"] for call in evidence)
+        fresh = stack.run(tmp_path, manifest(mmlu_cases(3), targets), "fresh")
+        assert stack.get(f"/runs/{fresh}")["status"] == "completed"
+        in_use = migrate(store, postgres_server.new())
+        assert in_use.returncode == 4, in_use.stderr
 
 
-def test_a_copy_that_differs_or_is_refused_leaves_nothing(tmp_path: Path, postgres_server: Database) -> None:
-    store, url = tmp_path / "store", postgres_server.new()
-    with evaluated(store, tmp_path):
-        pass
+def test_a_copy_that_differs_or_is_refused_leaves_nothing(
+    evaluated: Evaluated, tmp_path: Path, postgres_server: Database
+) -> None:
+    store, url = evaluated.copied(tmp_path / "store"), postgres_server.new()
     planner = sqlite3.connect(store / "planner.sqlite3")
     planner.execute("UPDATE runs SET reason = 'a' || char(0) || 'b'")
     planner.commit()

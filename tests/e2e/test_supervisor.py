@@ -182,7 +182,7 @@ def test_stop_ends_a_running_stack_and_says_when_there_is_none(
 ) -> None:
     process = stack()
     ready(process)
-    assert lifecycle.stop(store, 20.0).pid == process.pid
+    assert lifecycle.stop(store, 60.0).pid == process.pid
     assert process.wait(timeout=60) == 0
     with pytest.raises(NotFound) as caught:
         lifecycle.stop(store, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -18,10 +19,20 @@ class Upstream:
     """A running testbed. `url` is its root; models answer below `/v1`."""
 
     url: str
+    process: subprocess.Popen[bytes]
 
     @property
     def base_url(self) -> str:
         return f"{self.url}/v1"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """For the length of the block nobody is answered: what is in flight stays in flight."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self.url}{path}", timeout=60) as answer:
@@ -55,8 +66,8 @@ def upstream(
     try:
         line = process.stdout.readline().decode()
         assert line.startswith("listening "), (folder / "testbed.log").read_text()
-        yield Upstream(line.split()[1])
+        yield Upstream(line.split()[1], process)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()

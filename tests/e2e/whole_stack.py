@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 
+from tests import commands
+
 
 def clean_environment() -> dict[str, str]:
     """The environment without anything that leads to another stack."""
@@ -33,17 +35,17 @@ class Testbed:
     __test__ = False
 
     def faults(self, *rules: dict[str, Any]) -> None:
-        httpx.post(f"{self.url}/testbed/faults", json=list(rules), trust_env=False).raise_for_status()
+        httpx.post(f"{self.url}/testbed/faults", json=list(rules), timeout=60, trust_env=False).raise_for_status()
 
     def sent(self) -> Counter[str]:
         """How often each prompt came, by its digest and model."""
-        answer = httpx.get(f"{self.url}/testbed/ledger", params={"limit": 10_000}, trust_env=False)
+        answer = httpx.get(f"{self.url}/testbed/ledger", params={"limit": 10_000}, timeout=60, trust_env=False)
         rows = [json.loads(line) for line in answer.text.splitlines()]
         return Counter(row["identity"] for row in rows if row["path"].endswith("/chat/completions"))
 
     def in_hand(self) -> int:
         """Requests without an end."""
-        answer = httpx.get(f"{self.url}/testbed/ledger", params={"limit": 10_000}, trust_env=False)
+        answer = httpx.get(f"{self.url}/testbed/ledger", params={"limit": 10_000}, timeout=60, trust_env=False)
         return sum(not json.loads(line)["ended"] for line in answer.text.splitlines())
 
 
@@ -57,30 +59,13 @@ class Stack:
 
     def cli(self, *arguments: str, code: int = 0, stdin: str | None = None) -> Any:
         """What a command prints, as JSON when it is; the exit code must be `code`."""
-        done = subprocess.run(
-            [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=clean_environment(),
-            input=stdin,
-        )
+        done = commands.run("srbench_cli", *arguments, "--url", self.url, env=clean_environment(), stdin=stdin or "")
         assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout) if code == 0 and done.stdout else done.stderr
 
     def cli_any(self, *arguments: str) -> Any:
         """What a command prints, whatever its exit code."""
-        command = [sys.executable, "-m", "srbench_cli", *arguments, "--url", self.url]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-        )
+        done = commands.run("srbench_cli", *arguments, "--url", self.url, env=clean_environment())
         return json.loads(done.stdout)
 
     def post(self, path: str, body: Any) -> httpx.Response:
@@ -149,7 +134,7 @@ def mmlu_cases(count: int) -> list[dict[str, Any]]:
 
 def manifest(cases: Sequence[dict[str, Any]], targets: Sequence[dict[str, Any]], **limits: Any) -> dict[str, Any]:
     """A manifest with inline cases."""
-    bounds = {"concurrency": 8, "max_cost_usd": 5, "idle_timeout_s": 20, "total_timeout_s": 60, "max_failed_cells": 1000}
+    bounds = {"concurrency": 8, "max_cost_usd": 5, "idle_timeout_s": 170, "total_timeout_s": 170, "max_failed_cells": 1000}
     return {
         "version": "sr-bench-1.0",
         "name": "e2e",
@@ -196,7 +181,7 @@ def running_stack(store: Path, **environment: str) -> Iterator[Stack]:
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(30)
+            process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
         process.communicate()

@@ -3,10 +3,8 @@ dies, as a container platform would."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -20,21 +18,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from srbench.v1.work_queue_service_pb2 import CELL_STATE_LEASED
 
 from tests.e2e.processes import TOKEN, Child, Stubs
+from tests.ports import free_ports
 
 COUNTS = {"planner": 2, "accounting": 2, "grader": 2, "executor": 4}
 # A lease outlives a busy machine's pauses; whoever waits for its end looks for it.
-LEASE_S, OWNER_S = 6.0, 2.0
+LEASE_S, OWNER_S = 20.0, 2.0
 # Cells that an executor holds: few, so that all of them have a part in a run.
 CAPACITY = 4
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now, all different."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
 
 
 class Fleet(Stubs):
@@ -142,17 +132,17 @@ class Fleet(Stubs):
             row = connection.execute(query, (run_id,)).fetchone()
         return int(row[0]) if row is not None else 0
 
-    def busiest(self, run_id: str) -> str:
-        """The executor that has most calls of a run in flight."""
-        deadline = time.monotonic() + 30
+    def until_all_are_busy(self, run_id: str) -> None:
+        """Waits until every executor has as many calls of a run in flight as it can hold."""
         query = (
             "SELECT v.word, count(*) FROM accounting.open_calls o JOIN accounting.calls c USING (call_id) "
             "JOIN accounting.runs r USING (run_no) JOIN accounting.vocabulary v ON v.word_no = c.executor "
             "WHERE r.run_id = %s GROUP BY 1"
         )
-        while not (calls := self._by_executor(query, run_id)) or max(calls.values()) < CAPACITY - 1:
-            assert time.monotonic() < deadline, f"no executor has its hands full: {calls}"
-        return max(calls, key=lambda name: calls[name])
+        deadline = time.monotonic() + 60
+        while sum((calls := self._by_executor(query, run_id)).values()) < CAPACITY * COUNTS["executor"]:
+            assert time.monotonic() < deadline, f"not all executors have their hands full: {calls}"
+            time.sleep(0.05)
 
     def _by_executor(self, query: str, run_id: str) -> dict[str, int]:
         with psycopg.connect(self.database) as connection:

@@ -13,6 +13,7 @@ from srbench.v1 import work_queue_service_pb2 as queue
 from tests.e2e.evaluations import calls, cells, finish, outcomes, spend
 from tests.e2e.upstream import Upstream
 from tests.fleet.fleet import Fleet
+from tests.waiting import until
 
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
@@ -57,6 +58,8 @@ class Witness:
 def check(fleet: Fleet, upstream: Upstream, run_id: str, witness: Witness, planned: int, limit: int) -> int:
     """Asserts the laws of a run once it has ended; how many of its cells were interrupted."""
     run = finish(fleet, run_id)
+    # It has seen the ledger at least once, however seldom it had a turn.
+    until(lambda: bool(witness.ends))
     witness.end()
     made, ended, states = calls(fleet, run_id), outcomes(fleet, run_id), cells(fleet, run_id)
     _once(upstream, made)

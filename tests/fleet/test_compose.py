@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.e2e.whole_stack import manifest, mmlu_cases, until
-from tests.object_store import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("-f", "compose.yaml", "-f", "tests/fleet/compose.test.yaml")

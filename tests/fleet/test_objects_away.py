@@ -19,6 +19,7 @@ from tests.fleet.fleet import CAPACITY, Fleet, running
 from tests.fleet.laws import Witness, check
 from tests.object_store import CREDENTIALS, ObjectStore, running_object_store
 from tests.postgres import Database
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -37,13 +38,6 @@ def document(endpoint: Upstream) -> dict[str, Any]:
     return made | {"cases": [question(case) for case in range(CASES)]}
 
 
-def until(holds: Any, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.1)
-
-
 def segments(fleet: Fleet) -> list[Path]:
     """Evidence that is not yet known to be in the object store."""
     return list((fleet.store / "segments").glob("*.seg"))
@@ -54,11 +48,12 @@ def away(fleet: Fleet, objects: ObjectStore, endpoint: Upstream) -> None:
     sent = len(endpoint.ledger())
     objects.door.shut()
     time.sleep(AWAY_S / 2)
-    before = len(endpoint.ledger()) - sent
-    assert before > CAPACITY, "the run goes on without the object store"
+    # The run goes on without the object store.
+    until(lambda: len(endpoint.ledger()) - sent > CAPACITY)
     fleet.signal(fleet.owner(), signal.SIGKILL)
     time.sleep(AWAY_S / 2)
-    assert segments(fleet), "evidence waits here for the store"
+    # Evidence waits here for the store.
+    until(lambda: bool(segments(fleet)))
     objects.door.open()
 
 

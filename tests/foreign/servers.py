@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from srbench_cli.supervisor import free_port
+from tests.ports import free_port
 
 HOME = Path(os.environ.get("SR_BENCH_FOREIGN_HOME", "~/.cache/sr-bench/foreign")).expanduser()
 # LiteLLM imports for 6 to 12 seconds on two free cores.
@@ -27,7 +27,7 @@ def prepared(place: str) -> Path:
 @contextmanager
 def served(command: list[str], folder: Path, ready: str, env: dict[str, str] | None = None) -> Iterator[str]:
     """The root address of `command`, to which `--host` and `--port` are added, once `ready` answers below it."""
-    port = free_port("127.0.0.1")
+    port = free_port()
     log = folder / "server.log"
     with log.open("wb") as out:
         whole = [*command, "--host", "127.0.0.1", "--port", str(port)]

@@ -64,6 +64,11 @@ def nothing_is_left() -> Iterator[None]:
     """
     before = leftovers()
     yield
+    until_gone(before)
+
+
+def until_gone(before: set[str]) -> None:
+    """Waits until nothing is left but what was there `before`: kernel and engine take their time to forget."""
     deadline = time.monotonic() + 60
     while left := leftovers() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"

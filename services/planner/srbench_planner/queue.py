@@ -98,6 +98,12 @@ class WorkQueue:
         stopped = [run for run in self.runs.values() if run.stop_at_once]
         return Renewal(lost, stopped)
 
+    def prolong(self, by_s: float) -> None:
+        """Extends all leases."""
+        for run in self.runs.values():
+            for hold in run.held.values():
+                hold.expires += by_s
+
     def complete(self, ref: Ref, state: CellState, reason: str) -> bool:
         """Ends or hands back a leased cell. False when its token was outrun; the same report twice is right twice."""
         run = self.runs.get(ref.run_id)

@@ -13,8 +13,8 @@ from srbench.v1 import setup_pb2 as pb
 
 # Executors report every few seconds; one that was not heard of for longer than this is gone.
 FRESH_S = 20.0
-# Executors that have just started report within this time.
-FIRST_WAIT_S = 5.0
+# Executors that have just started report within this time, also on a busy machine.
+FIRST_WAIT_S = 20.0
 NO_EXECUTOR = "no executor has reported a runner named"
 
 

@@ -27,6 +27,8 @@ from srbench_planner.queue import WorkQueue
 from srbench_planner.run_cells import RunCells
 
 TICK_S = 0.1
+# A tick that comes so late was held up: this process, or the whole machine, stood still, and renewals wait to be read.
+STANDSTILL_S = 1.0
 PARKED_S = 1.0
 FENCE_BATCH = 1000
 RETRY_S = 0.5
@@ -155,10 +157,14 @@ class Scheduler:
                 self._parked_since.pop(cells.run_id, None)
 
     async def run(self) -> None:
-        """Ticks until it is cancelled."""
+        """Ticks until it is cancelled. No lease runs out while this process stands still, for nobody could renew it."""
         try:
             while True:
+                began = time.monotonic()
                 await asyncio.sleep(TICK_S)
+                late_s = time.monotonic() - began - TICK_S
+                if late_s > STANDSTILL_S:
+                    self.queue.prolong(late_s)
                 await self.tick()
         finally:
             for task in self._tasks:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -20,6 +18,7 @@ from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 from srbench_cli.service_files import store_id
 
+from tests import commands
 from tests.contract.cli.fakes import (
     FakeAccounting,
     FakePlanner,
@@ -87,16 +86,8 @@ def command(tmp_path: Path) -> Callable[..., Ran]:
 
     def run(*arguments: str, stdin: str = "", module: str = "srbench_cli", **environment: str) -> Ran:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SR_BENCH_", "VLLM_SR_"))}
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=inherited | {"HOME": str(tmp_path / "home")} | environment,
-            timeout=60,
-            check=False,
-        )
+        variables = inherited | {"HOME": str(tmp_path / "home")} | environment
+        done = commands.run(module, *arguments, env=variables, cwd=tmp_path, stdin=stdin)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -122,8 +122,8 @@ def ask(transports: Transports) -> Ask:
     async def one(
         url: str,
         *,
-        total_s: float = 10,
-        idle_s: float = 10,
+        total_s: float = 60,
+        idle_s: float = 60,
         max_chars: int = 1_000_000,
         key: str = "",
         before: Callable[[Call], None] | None = None,

@@ -43,7 +43,7 @@ class Rig:
         self.folder = folder
         self.queue, self.ledger, self.grader = FakeQueue(), FakeLedger(), FakeGrader()
         limits = self.queue.context.limits
-        limits.total_timeout_s, limits.idle_timeout_s, limits.case_timeout_s = 20, 10, 60
+        limits.total_timeout_s, limits.idle_timeout_s, limits.case_timeout_s = 120, 120, 120
         limits.max_output_tokens, limits.max_output_chars = 512, 100_000
         limits.repetition_window, limits.repetition_limit = 128, 5
         self.queue.context.targets.add(id="t", model="m", base_url=upstream.base_url, kind=target_pb2.TARGET_KIND_SINGLE)

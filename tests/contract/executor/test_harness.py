@@ -8,13 +8,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_executor.harness import process
 from srbench_executor.harness.runners import Runner
 from srbench_kit.values import object_of, to_value
 
@@ -195,7 +198,8 @@ async def test_an_attempt_that_was_under_way_before_is_not_resumed(rig: Any, har
 async def test_the_deadline_ends_the_runner_with_all_that_it_started_and_the_call_under_way(
     rig: Any, harnesses: Harnesses, answer_type: Any, tmp_path: Path
 ) -> None:
-    rig.queue.context.limits.case_timeout_s = 6
+    # Long enough for a busy machine to start both processes.
+    rig.queue.context.limits.case_timeout_s = 20
     rig.upstream.answers = [answer_type(chunks=[(0, event({"choices": []}))], end="hang")]
     note = tmp_path / "pids"
     outcome = await harnesses.run(f"""
@@ -210,6 +214,20 @@ ask()
     assert not [pid for pid in map(int, note.read_text().split()) if alive(pid)]
     (settle,) = rig.ledger.settles
     assert settle.receipt.reason == "deadline_exceeded"
+
+
+async def test_a_runner_that_ended_while_the_executor_stood_still_ended_in_time(
+    harnesses: Harnesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "launcher"
+
+    def monotonic() -> float:
+        is_over = note.exists() and note.read_text().endswith(";") and not alive(int(note.read_text()[:-1]))
+        return time.monotonic() + 1000 * is_over
+
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=monotonic))
+    outcome = await harnesses.run(f"open({str(note)!r}, 'w').write(str(os.getppid()) + ';'); end()")
+    assert (outcome.state, outcome.reason) == (queue_pb.CELL_STATE_DONE, "")
 
 
 async def test_a_dead_token_says_why(rig: Any, harnesses: Harnesses, answer_type: Any) -> None:

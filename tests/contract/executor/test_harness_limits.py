@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_executor.harness import attempt, process
 from srbench_kit.values import to_value
 
 from tests.contract.executor.harness_scripts import Harnesses, stream
@@ -66,10 +70,10 @@ RAW = """
 import socket, urllib.parse
 seat = given["endpoints"]["subject"]
 where = urllib.parse.urlsplit(seat["base_url"])
-def connect(length, token=None, path="/v1/chat/completions"):
+def connect(length, token=None, path="/v1/chat/completions", more=""):
     raw = socket.create_connection((where.hostname, where.port))
     raw.sendall(f"POST {path} HTTP/1.1\\r\\nhost: x\\r\\nauthorization: Bearer {token or seat['api_key']}\\r\\n"
-                f"content-length: {length}\\r\\n\\r\\n".encode())
+                f"content-length: {length}\\r\\n{more}\\r\\n".encode())
     return raw
 def status(raw):
     raw.settimeout(30)
@@ -120,20 +124,23 @@ end()
 
 
 async def test_a_request_that_comes_slowly_over_the_deadline_leaves_no_more(
-    rig: Any, harnesses: Harnesses, tmp_path: Path
+    rig: Any, harnesses: Harnesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token is good when the body begins, and dead when it ends."""
-    rig.queue.context.limits.case_timeout_s = 2
-    note = tmp_path / "status"
+    note, over = tmp_path / "status", tmp_path / "over"
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * over.exists())
+    monkeypatch.setattr(process, "time", clock)
+    monkeypatch.setattr(attempt, "time", clock)
     outcome = await harnesses.run(
         RAW
         + f"""
 import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 body = b'{{"messages":[{{"role":"user","content":"hi"}}]}}'
-raw = connect(len(body))
+raw = connect(len(body), more="expect: 100-continue\\r\\n")
+assert status(raw) == 100, "the head is let in: its body is asked for"
 raw.sendall(body[:5])
-time.sleep(given["limits"]["deadline"] - time.time() + 0.2)
+open({str(over)!r}, "w").close()
 raw.sendall(body[5:])
 open({str(note)!r}, "w").write(str(status(raw)))
 """

@@ -12,6 +12,8 @@ from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_executor.drivers.preview import MAX_DOCUMENT_BYTES
 from srbench_kit.values import from_value, object_of, to_value
 
+from tests.waiting import until_async
+
 HASH, SOURCE = "a" * 64, "b" * 64
 ROUTING = {"config_hash": HASH, "selected_model": "m", "selection_status": "selected"}
 HASHES = {
@@ -39,10 +41,10 @@ def router(rig: Any) -> Any:
     return rig
 
 
-async def outcome(rig: Any, within_s: float = 20.0) -> Any:
+async def outcome(rig: Any) -> Any:
     rig.queue.add(rig.lease(driver="preview", grader=""))
     await rig.start_executor()
-    await rig.finished(1, within_s)
+    await rig.finished(1)
     (found,) = rig.ledger.outcomes
     assert rig.ledger.dispatches == [], "nothing is reserved for a preview"
     assert rig.ledger.settles == []
@@ -130,7 +132,8 @@ async def test_silence_has_a_deadline_of_its_own(router: Any, answer_type: Any) 
 
 async def test_a_document_that_trickles_for_ever_meets_the_absolute_deadline(router: Any, answer_type: Any) -> None:
     limits = router.queue.context.limits
-    limits.total_timeout_s, limits.idle_timeout_s = 0.6, 0.5
+    # The last sign of life is always younger than the call.
+    limits.total_timeout_s, limits.idle_timeout_s = 0.6, 0.6
     router.upstream.answers = [answer_type(headers=JSON, chunks=[(100, b" ")] * 100)]
     found = await outcome(router)
     assert found.reason == "deadline_exceeded"
@@ -140,11 +143,9 @@ async def test_a_cancelled_preview_ends_at_once(router: Any, answer_type: Any) -
     router.upstream.answers = [answer_type(headers=JSON, chunks=[(0, b"{")], end="hang")]
     router.queue.add(router.lease(driver="preview", grader=""))
     await router.start_executor()
-    async with asyncio.timeout(10):
-        while not router.upstream.requests:  # noqa: ASYNC110 - the endpoint sets no event
-            await asyncio.sleep(0.01)
+    await until_async(lambda: bool(router.upstream.requests))
     router.queue.stopped.append(queue_pb.StoppedRun(run_id="run-1", reason="cancelled"))
-    await router.finished(1, within_s=5)
+    await router.finished(1)
     (found,) = router.ledger.outcomes
     assert (found.state, found.reason) == (queue_pb.CELL_STATE_CANCELLED, "cancelled")
 

@@ -120,6 +120,8 @@ async def test_a_receipt_that_found_no_room_is_told_again_when_there_is(
     await until_async(lambda: len(rig.ledger.settles) >= told + 2)
     rig.ledger.settle_reason, rig.ledger.settles = "", []
     await until_async(lambda: {settle.key.cell for settle in rig.ledger.settles} == {2, 3})
+    # The executor hears of it a moment later.
+    await until_async(lambda: not rig.worker._retelling._waiting)
     await rig.stop_executor()
     assert Spool(rig.folder).left_over() == []
     assert len(rig.upstream.requests) == 4

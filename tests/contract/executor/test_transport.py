@@ -7,7 +7,8 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,6 +18,39 @@ from srbench_executor.call import Call, Cut
 from srbench_kit.completion import read_answer
 
 from tests.contract.executor.streams import STOP, TAIL, USAGE, at_once, content, evidence
+from tests.waiting import until_async
+
+
+@dataclass
+class Moment:
+    """When the endpoint has written so many pieces, and the call has read so many bytes, `then` happens."""
+
+    upstream: Any
+    written: int
+    heard: int
+    then: Callable[[Call], object]
+    waiting: asyncio.Task[None] | None = None
+
+    def watch(self, call: Call) -> None:
+        read = 0
+        on_body = call.on_body
+
+        def noted(data: bytes, *more: Any) -> None:
+            nonlocal read
+            on_body(data, *more)
+            read += len(data)
+
+        async def wait() -> None:
+            await until_async(lambda: len(self.upstream.written_ns) >= self.written and read >= self.heard)
+            self.then(call)
+
+        call.on_body = noted  # type: ignore[method-assign]
+        self.waiting = asyncio.ensure_future(wait())
+
+
+def time_is_up(call: Call) -> None:
+    call._deadline = 0.0
+    call._tick()
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -112,7 +146,9 @@ async def test_a_deadline_after_the_finish_reason_keeps_the_answer_without_final
     upstream: Any, ask: Any, answer_type: Any
 ) -> None:
     upstream.answers = [answer_type(chunks=at_once(content("x"), STOP), end="hang")]
-    receipt = (await ask(upstream.base_url, total_s=0.4)).settled.receipt
+    # Once all has been heard that comes, the time is up.
+    over = Moment(upstream, written=2, heard=len(content("x") + STOP), then=time_is_up)
+    receipt = (await ask(upstream.base_url, before=over.watch)).settled.receipt
     assert (receipt.status, receipt.reason, receipt.usage_final) == (pb.CALL_STATUS_COMPLETED, "", False)
 
 
@@ -128,7 +164,8 @@ async def test_what_lies_unread_at_a_deadline_is_part_of_the_answer(
     upstream: Any, ask: Any, answer_type: Any, unread: None
 ) -> None:
     upstream.answers = [answer_type(chunks=[(0, content("one ")), (0.05, content("two"))], end="hang")]
-    got = await ask(upstream.base_url, total_s=0.5)
+    over = Moment(upstream, written=2, heard=len(content("one ")), then=time_is_up)
+    got = await ask(upstream.base_url, before=over.watch)
     assert got.settled.receipt.reason == "deadline_exceeded"
     assert got.settled.text == "one two"
     assert b"two" in evidence(got).body
@@ -139,11 +176,8 @@ async def test_an_answer_that_is_over_unread_is_whole_when_its_call_is_stopped(
 ) -> None:
     upstream.answers = [answer_type(chunks=[(0, content("one ")), (0.05, content("two") + b"".join(TAIL))])]
     cut = Cut(pb.CALL_STATUS_CANCELLED, "cancelled", "the run was cancelled")
-
-    def stop_later(call: Call) -> None:
-        asyncio.get_running_loop().call_later(0.4, call.stop, cut)
-
-    receipt = (await ask(upstream.base_url, before=stop_later)).settled.receipt
+    later = Moment(upstream, written=2, heard=len(content("one ")), then=lambda call: call.stop(cut))
+    receipt = (await ask(upstream.base_url, before=later.watch)).settled.receipt
     assert (receipt.status, receipt.reason, receipt.usage_final) == (pb.CALL_STATUS_COMPLETED, "", True)
 
 

@@ -21,7 +21,7 @@ from srbench_planner import store
 from srbench_planner.cells import CellState
 from srbench_planner.queue import Ref
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until_async
 
 pytestmark = pytest.mark.postgres_only
 DONE = queue_pb2.CELL_STATE_DONE
@@ -146,6 +146,8 @@ async def test_a_run_that_somebody_holds_is_taken_over_later_and_holds_up_no_oth
 
 async def test_three_planners_agree_on_one(start: Any) -> None:
     planners = await asyncio.gather(*[start() for _ in range(3)])
+    await until_async(lambda: any(planner.service.ready.is_set() for planner in planners))
+    # Time in which another one could be wrong.
     await asyncio.sleep(0.5)
     owners = [planner for planner in planners if planner.service.ready.is_set()]
     assert len(owners) == 1

@@ -181,9 +181,10 @@ async def test_a_target_that_always_fails_ends_a_run_early(planner: Any) -> None
 
 
 async def test_a_run_over_its_time_is_stopped(planner: Any) -> None:
-    limits = {"concurrency": 1, "max_run_seconds": 0.3, "total_timeout_s": 0.3, "idle_timeout_s": 0.3}
+    limits = {"concurrency": 1, "max_run_seconds": 30, "total_timeout_s": 30, "idle_timeout_s": 30}
     run = await planner.run(cases(3, limits=limits))
     (lease,) = await planner.lease()
+    planner.later(30)
 
     async def halted() -> bool:
         return run.id in planner.ledger.halted

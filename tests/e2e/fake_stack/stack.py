@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -32,10 +33,11 @@ import http.server, json
 port = int(sys.argv[3])
 class Health(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        body = json.dumps({"version": "sr-bench-1.0", "status": "ready", "store_id": sys.argv[4], "grpc_port": port + 1})
+        body = json.dumps({"version": "sr-bench-1.0", "status": "ready", "store_id": sys.argv[4], "grpc_port": 1})
         self.send_response(200); self.end_headers(); self.wfile.write(body.encode())
     def log_message(self, *_): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Health)
+port = server.server_port
 threading.Thread(target=server.serve_forever, daemon=True).start()
 def stop(*_):
     note("stop"); sys.exit(0)
@@ -56,7 +58,7 @@ note(f"grandchild {left.pid}")
 BEHAVIOURS = {
     "ok": WAIT,
     "dies": 'print("error [BAD_STORE]: the store is broken", file=sys.stderr); sys.exit(3)',
-    "dies-later": 'print("listening unix:/x", flush=True); time.sleep(0.3); sys.exit(4)',
+    "dies-later": 'print("listening unix:/x", flush=True); sys.exit(4)',
     "deaf": DEAF,
     "parent": PARENT + WAIT,
 }
@@ -72,7 +74,19 @@ def children(options: StackOptions, environment: Mapping[str, str], sockets: Pat
     return tuple(found)
 
 
+class Patient(supervisor.Supervisor):
+    """Waits as long as it takes for all but the deaf: a process that is slow to stop is none that does not want to."""
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        deaf = next(kept for kept in self._kept if kept.process is process).child.argv[2].startswith(NOTE + DEAF)
+        self._drain_s = 1.0 if deaf else 300.0
+        await super()._end(process)
+
+
 if __name__ == "__main__":
+    # However long a machine stands still, a death right after the start is a quick one.
+    supervisor.QUICK_DEATH_S, supervisor.BACKOFF_S = 3600.0, (0.01,)
+    supervisor.Supervisor = Patient  # type: ignore[misc]
     try:
         supervisor.serve(
             StackOptions(store=Path(sys.argv[1]), port=int(sys.argv[2]), drain_s=0.5, settle_s=0.5), os.environ, children

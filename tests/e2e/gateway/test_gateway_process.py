@@ -15,6 +15,9 @@ import pytest
 from srbench.v1 import planner_service_pb2 as planner
 from srbench.v1 import planner_service_pb2_grpc as planner_rpc
 
+from tests.ports import free_ports
+from tests.waiting import until
+
 pytestmark = pytest.mark.e2e
 
 
@@ -26,8 +29,10 @@ def refused(variables: dict[str, str], *options: str) -> subprocess.CompletedPro
 
 def test_both_faces_answer_and_sigterm_ends_them_in_order(backends: dict[str, str], start_gateway: Any) -> None:
     with start_gateway(backends, "--store-identity", "a" * 64) as gateway:
-        health = httpx.get(gateway.http + "/health").json()
-        assert (health["status"], health["store_id"]) == ("ready", "a" * 64)
+        # The services behind it are asked with little patience.
+        until(lambda: httpx.get(gateway.http + "/health", timeout=60).json()["status"] == "ready")
+        health = httpx.get(gateway.http + "/health", timeout=60).json()
+        assert health["store_id"] == "a" * 64
         assert gateway.grpc.endswith(f":{health['grpc_port']}")
         with grpc.insecure_channel(gateway.grpc) as channel:
             catalog = planner_rpc.PlannerServiceStub(channel).GetCatalog(planner.GetCatalogRequest(), timeout=60)
@@ -40,7 +45,7 @@ def test_both_faces_answer_and_sigterm_ends_them_in_order(backends: dict[str, st
 def test_a_watcher_does_not_hold_up_the_end(backends: dict[str, str], start_gateway: Any) -> None:
     with start_gateway(backends) as gateway:
         body = {"manifest": {"version": "sr-bench-1.0"}}
-        run = httpx.post(gateway.http + "/api/sr-bench/v1/runs", json=body).json()
+        run = httpx.post(gateway.http + "/api/sr-bench/v1/runs", json=body, timeout=60).json()
         began = threading.Event()
 
         def watch() -> None:
@@ -57,22 +62,15 @@ def test_a_watcher_does_not_hold_up_the_end(backends: dict[str, str], start_gate
 
 
 def test_the_front_door_is_on_the_next_port(backends: dict[str, str], start_gateway: Any) -> None:
-    with start_gateway(backends, "--port", str(two_free_ports())) as gateway:
+    with start_gateway(backends, "--port", str(free_ports(2)[0])) as gateway:
         port = int(gateway.http.rpartition(":")[2])
         assert gateway.grpc == f"127.0.0.1:{port + 1}"
 
 
-def two_free_ports() -> int:
-    """The lower of two neighbouring ports that were free a moment ago."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return int(port)
+def test_the_front_door_can_be_told_its_own_port(backends: dict[str, str], start_gateway: Any) -> None:
+    http, door = free_ports(2)
+    with start_gateway(backends, "--port", str(http), "--grpc-port", str(door + 1)) as gateway:
+        assert gateway.grpc == f"127.0.0.1:{door + 1}"
 
 
 def test_a_taken_port_is_one_sentence(backends: dict[str, str]) -> None:
@@ -107,8 +105,9 @@ def test_a_bad_start_is_one_sentence_with_a_reason(
 def test_a_token_that_was_set_is_asked_for_and_never_logged(backends: dict[str, str], start_gateway: Any) -> None:
     token = "a-token-that-must-not-be-logged"
     with start_gateway(backends | {"SR_BENCH_TOKEN_ENV": "MY_TOKEN", "MY_TOKEN": token}) as gateway:
-        assert httpx.get(gateway.http + "/health").status_code == 401
-        assert httpx.get(gateway.http + "/health", headers={"authorization": f"Bearer {token}"}).status_code == 200
+        assert httpx.get(gateway.http + "/health", timeout=60).status_code == 401
+        shown = {"authorization": f"Bearer {token}"}
+        assert httpx.get(gateway.http + "/health", headers=shown, timeout=60).status_code == 200
         _, logged = gateway.stop()
     assert token not in logged
 

@@ -86,7 +86,7 @@ def upstream_of(folder: Path, store: Path, cases: str) -> Iterator[list[dict[str
     with log.open("wb") as output:
         process = subprocess.Popen([sys.executable, "-m", "srbench_testbed", *wiring], stdout=output, stderr=output)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not log.read_text().startswith("listening"):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -94,7 +94,7 @@ def upstream_of(folder: Path, store: Path, cases: str) -> Iterator[list[dict[str
         yield json.loads(targets.read_text())["targets"]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def manifest(dataset: pb.Dataset, targets: list[dict[str, Any]], **limits: Any) -> dict[str, Any]:

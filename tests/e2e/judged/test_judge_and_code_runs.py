@@ -295,6 +295,7 @@ def test_programs_are_run_on_hidden_tests_that_lie_apart(processes: Processes, m
         "version": "sr-bench-1.0",
         "dataset": {"id": dataset.id},
         "targets": [target("subject", model)],
+        "benchmark_options": {"livecodebench": {"test_timeout_s": 60}},
         "profile": "quick",
     }
     run_id = run(processes, manifest)

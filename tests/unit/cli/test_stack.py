@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from srbench_cli.stack import Child, StackOptions, children, shares
+from srbench_cli.stack import Child, StackOptions, children, pinned, shares
 from srbench_kit.errors import InvalidInput
 
 SECRETS = {
@@ -44,6 +44,17 @@ def test_metrics_have_a_port_each_from_the_one_that_is_named(tmp_path: Path) -> 
         "gateway": "127.0.0.1:9469",
     }
     assert all("SR_BENCH_METRICS_ADDRESS" not in child.environment for child in stack(tmp_path).values())
+
+
+def test_a_gateway_that_took_free_ports_is_started_again_at_them(tmp_path: Path) -> None:
+    options = StackOptions(store=tmp_path, port=0)
+    found = {child.name: child for child in children(options, {}, tmp_path, "internal")}
+    again = pinned(found["gateway"], "http=[::1]:8123 grpc=[::1]:9001").argv
+    at = again.index("--port")
+    assert again[at : at + 4] == ("--port", "8123", "--grpc-port", "9001")
+    assert pinned(found["planner"], "unix:/x") == found["planner"]
+    fixed = stack(tmp_path)["gateway"]
+    assert pinned(fixed, "http=127.0.0.1:8090 grpc=127.0.0.1:8091") == fixed
 
 
 @pytest.mark.parametrize("address", ["x", "127.0.0.1:", "65533"])

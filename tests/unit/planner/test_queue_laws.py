@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from array import array
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from srbench_planner import scheduler as scheduling
 from srbench_planner.cells import CellMatrix, CellState
 from srbench_planner.presence import FRESH_S, Presence
 from srbench_planner.queue import BUDGET_WAIT, Grant, Ref, WorkQueue
 from srbench_planner.rates import TargetLimits, TargetUse, Window
 from srbench_planner.run_cells import RunCells
+from srbench_planner.scheduler import Scheduler
 
+
+class Over(Exception):
+    """A test's time is over."""
+
+
+class Moments:
+    """A clock that moves in sleeps alone, and in each by the next of `steps`."""
+
+    Event = asyncio.Event
+
+    def __init__(self, steps: list[float]) -> None:
+        self.steps = steps
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    async def sleep(self, _seconds: float) -> None:
+        if not self.steps:
+            raise Over
+        self.now_s += self.steps.pop(0)
+
+
+IDLE = SimpleNamespace(idle=True)
 DRIVERS = frozenset({"single_turn"})
 
 
@@ -49,6 +77,25 @@ def test_cells_leave_in_case_major_order() -> None:
     queue = WorkQueue()
     queue.add(run())
     assert [grant.cell for grant in lease(queue, 100)] == list(range(8))
+
+
+async def test_no_lease_runs_out_while_the_planner_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock jumps by 100 s within one sleep, then goes on by a second each; leases last 15 s."""
+    moments = Moments([100.1, *[1.0] * 14])
+    monkeypatch.setattr(scheduling, "time", moments)
+    monkeypatch.setattr(scheduling, "asyncio", moments)
+    scheduler = Scheduler(IDLE, None, clock=moments.monotonic)  # type: ignore[arg-type]
+    cells = run()
+    scheduler.queue.add(cells)
+    assert len(lease(scheduler.queue, 8)) == 8
+    with pytest.raises(Over):
+        await scheduler.run()
+    assert len(cells.held) == 8
+    monkeypatch.setattr(scheduler, "judge", lambda doubtful: None)
+    moments.steps = [1.0]
+    with pytest.raises(Over):
+        await scheduler.run()
+    assert not cells.held, "time that passed as it should does count"
 
 
 def test_a_part_of_the_matrix_keeps_the_order() -> None:

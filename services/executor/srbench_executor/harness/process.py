@@ -99,7 +99,10 @@ async def run(
     try:
         while stop is None and process.poll() is None:
             await asyncio.sleep(WATCH_S)
-            stop = stopped() or await _too_much(folders, deadline, max_bytes)
+            stop = stopped() or await _too_much(folders, max_bytes)
+            # One that ended while this process stood still ended in time, for all that is known.
+            if stop is None and time.monotonic() >= deadline and process.poll() is None:
+                stop = Stop("deadline_exceeded", "the harness did not come to an end within the time of the case")
     finally:
         code = await _end(process)
     return Exit(code=code, stop=stop)
@@ -122,14 +125,12 @@ def _start(command: list[str], folders: Folders, found: dict[str, str]) -> subpr
         )
 
 
-async def _too_much(folders: Folders, deadline: float, max_bytes: int) -> Stop | None:
+async def _too_much(folders: Folders, max_bytes: int) -> Stop | None:
     size, files = await asyncio.to_thread(usage, folders.kept)
     if size >= max_bytes:
         return Stop("artifact_bytes_limit", f"the harness wrote {max_bytes} bytes of artifacts and output or more")
     if files > MAX_FILES:
         return Stop("artifact_bytes_limit", f"the harness wrote more than {MAX_FILES} files")
-    if time.monotonic() >= deadline:
-        return Stop("deadline_exceeded", "the harness did not come to an end within the time of the case")
     return None
 
 

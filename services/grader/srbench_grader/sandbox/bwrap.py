@@ -22,7 +22,9 @@ from srbench_grader.sandbox.values import Backend, Program
 # An id that owns nothing.
 NOBODY = 65533
 _ASK = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix, sys.version.split()[0]]))"
-_ASK_S = 20.0
+_ASK_S = 60.0
+# The kernel ends what a grader that died left running; a living one ends it itself, at its own deadline.
+_UNWATCHED_S = 60
 # Joins the control groups named before `--`, then becomes the rest.
 _JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"'
 
@@ -154,7 +156,13 @@ def _restrictions(limits: Limits, *, grouped: bool) -> list[str]:
     found = []
     if os.geteuid() == 0:
         found = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
-    found += ["prlimit", "--core=0", "--nofile=512", f"--fsize={limits.disk_bytes}", f"--cpu={int(limits.wall_s) + 1}"]
+    found += [
+        "prlimit",
+        "--core=0",
+        "--nofile=512",
+        f"--fsize={limits.disk_bytes}",
+        f"--cpu={int(limits.wall_s) + _UNWATCHED_S}",
+    ]
     if not grouped:
         found += [f"--as={limits.memory_bytes}", f"--nproc={limits.process_count}"]
     return [*found, "--"]

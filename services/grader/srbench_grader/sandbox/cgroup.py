@@ -16,7 +16,7 @@ from srbench_grader.sandbox.limits import Limits
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "srbench-"
 _PERIOD_US = 100_000
-_TRIES, _PAUSE_S = 400, 0.005
+_TRIES, _PAUSE_S = 4000, 0.005
 
 
 def usable(root: Path = ROOT) -> bool:

@@ -19,6 +19,8 @@ from srbench_grader.sandbox.values import Backend, Program
 NOBODY = "65533:65533"
 _PINNED = re.compile(r"(?:[^@\s]+@)?sha256:[0-9a-f]{64}\Z")
 _MAKING_S = 10.0
+# How long what a grader that died left running goes on; a living one ends it itself, at its own deadline.
+_UNWATCHED_S = 60
 LEFT_BEHIND = Leftovers()
 
 
@@ -62,7 +64,7 @@ class Docker:
         for place, source in program.mounts.items():
             command += ["--mount", f"type=bind,source={source},target={place},readonly"]
         # Ended from inside, too: a client that dies takes no container with it.
-        inside = ["timeout", "--signal=KILL", str(max(1, int(limits.wall_s) + 5)), "python3", *program.python]
+        inside = ["timeout", "--signal=KILL", str(int(limits.wall_s) + _UNWATCHED_S), "python3", *program.python]
         try:
             process = subprocess.Popen(
                 [*command, "--entrypoint", inside[0], self._image, *inside[1:]],

@@ -16,6 +16,9 @@ from srbench_kit.errors import SrBenchError
 End: TypeAlias = Literal["exited", "timeout", "output_limit"]
 STDERR_TAIL_BYTES = 8192
 _CHUNK = 65536
+_LOOK_S = 1.0
+# A look that takes so much longer than it may was no look: this process, or the whole machine, stood still.
+_STANDSTILL_S = 0.5
 _END_S = 20.0
 _LAST_WORDS_S = 3.0
 OUT_OF_MEMORY_EXIT = 137
@@ -50,6 +53,7 @@ class Finished:
 class Session:
     """One running sandbox. Not for several threads at a time.
 
+    Its time is what passes while this process looks: a machine that stands still takes none from the program.
     `kill` ends all its processes whatever they do; `clean` removes what the backend made for it.
     """
 
@@ -67,7 +71,8 @@ class Session:
         assert process.stderr is not None
         self._process = process
         self._kill, self._clean = kill, clean
-        self._began = time.monotonic()
+        self._stood_still_s = 0.0
+        self._began = self._now()
         self._deadline = self._began + wall_s
         self._most = output_bytes
         self._in, self._out, self._err = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
@@ -85,14 +90,14 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether the program still runs and could be asked something."""
-        return not self._closed and self._process.poll() is None and time.monotonic() < self._deadline
+        return not self._closed and self._process.poll() is None and self._now() < self._deadline
 
     def exchange(self, request: bytes, *, header_bytes: int, most_bytes: int, timeout_s: float) -> tuple[bytes, bytes]:
         """Writes `request`; returns the next line (at most `header_bytes`) and the bytes it announces in front: `n ...`.
 
         Raises: `SandboxEnded` for an end, silence beyond `timeout_s`, more than `most_bytes`, or something else than that.
         """
-        deadline = min(self._deadline, time.monotonic() + timeout_s)
+        deadline = min(self._deadline, self._now() + timeout_s)
         self._pending = memoryview(request)
         self._selector.register(self._in, selectors.EVENT_WRITE)
         try:
@@ -133,7 +138,7 @@ class Session:
             exit_code=code,
             stdout=bytes(self._received[: self._most]),
             stderr=bytes(self._tail),
-            wall_s=time.monotonic() - self._began,
+            wall_s=self._now() - self._began,
         )
 
     def close(self) -> None:
@@ -158,7 +163,7 @@ class Session:
 
     def last_words(self) -> str:
         """Ends the program; how it ended and the last that it wrote to standard error, for who wants to know why."""
-        deadline = time.monotonic() + _LAST_WORDS_S
+        deadline = self._now() + _LAST_WORDS_S
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(self._out)
         self._stop_writing()
@@ -167,7 +172,7 @@ class Session:
                 self._turn(deadline, self._most, ends=True)
         # Closed streams announce an end, which comes a moment later, or never.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(max(0.0, deadline - time.monotonic()))
+            self._process.wait(0.0 if self._selector.get_map() else _END_S)
         ended = self._process.returncode
         code = self._code("exited" if ended is not None else "timeout")
         how = f"exit code {code}" if ended is not None else "ended for its silence"
@@ -184,9 +189,8 @@ class Session:
     def _code(self, end: End) -> int:
         if end != "exited":
             self._kill()
-        left_s = max(0.1, self._deadline - time.monotonic()) if end == "exited" else _END_S
         try:
-            code = self._process.wait(min(left_s, _END_S))
+            code = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             return OUT_OF_MEMORY_EXIT
         return code if code >= 0 else 128 - code
@@ -202,16 +206,29 @@ class Session:
 
     def _turn(self, deadline: float, wanted: int, *, ends: bool = False) -> None:
         """Waits for one thing to happen: input taken, output come."""
-        left_s = deadline - time.monotonic()
+        left_s = deadline - self._now()
         if left_s <= 0:
             raise SandboxEnded("timeout", "the program took too long")
-        for key, _ in self._selector.select(min(left_s, 1.0)):
+        for key, _ in self._look(min(left_s, _LOOK_S)):
             if key.fd == self._in:
                 self._write()
             elif key.fd == self._out:
                 self._read_out(wanted, ends=ends)
             else:
                 self._read_err()
+
+    def _look(self, wait_s: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is ready within `wait_s`."""
+        began = time.monotonic()
+        found = self._selector.select(wait_s)
+        late_s = time.monotonic() - began - wait_s
+        if late_s > _STANDSTILL_S:
+            self._stood_still_s += late_s
+        return found
+
+    def _now(self) -> float:
+        """The monotonic clock without the time that this process was seen to stand still."""
+        return time.monotonic() - self._stood_still_s
 
     def _write(self) -> None:
         try:
