@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import plan_pb2, target_pb2
 from srbench_kit import tracing
+from srbench_kit.completion import Completion
 from srbench_kit.crashpoints import crashpoint
 from srbench_kit.errors import Exhausted
 from srbench_kit.times import fill_time
@@ -196,7 +197,6 @@ class Caller:
         bounds = _bounds(cell, run)
         call = Call(number, bounds, self._spool, cell.clock)
         cell.call, cell.key = call, dispatch.key
-        asked_s: float | None = None
         try:
             transport = self.transports.for_request(outgoing)
             refused = await carry(transport, outgoing, call, min(CONNECT_S, bounds.total_s))
@@ -212,11 +212,13 @@ class Caller:
                 session_id=session,
                 redactor=run.redactor,
             )
-            asked_s = asked_wait_s(call.headers, datetime.now(UTC))
-        ended = await self._settle(cell, dispatch.key, settled, number)
-        return (replace(ended, completion=call.completion) if isinstance(ended, Ended) else ended), asked_s
+        unaccepted = settled.receipt.status == pb.CALL_STATUS_NOT_ACCEPTED
+        asked_s = asked_wait_s(call.headers, datetime.now(UTC)) if unaccepted else None
+        return await self._settle(cell, dispatch.key, settled, number, call.completion), asked_s
 
-    async def _settle(self, cell: Cell, key: pb.CallKey, settled: Settlement, number: int | None) -> Ended | Refused:
+    async def _settle(
+        self, cell: Cell, key: pb.CallKey, settled: Settlement, number: int | None, completion: Completion | None = None
+    ) -> Ended | Refused:
         facts = receipts.settle_facts(key, settled)
         if cell.call_span is not None:
             facts[-1].traceparent = tracing.header(cell.call_span)
@@ -234,7 +236,7 @@ class Caller:
             # What is not stored counts for nothing; it is told again when there is room.
             self._retelling.keep(facts, lambda: self._spool.acknowledged(number) if number is not None else None)
             return Refused(reason=ack.reason, message=ack.message)
-        return _from_receipt(settled.receipt, settled.text)
+        return _from_receipt(settled.receipt, settled.text, completion)
 
 
 def _run_of(cell: Cell) -> Run:
@@ -291,7 +293,7 @@ def _from_record(known: pb.KnownCall) -> Ended:
     return replace(_from_receipt(receipt, known.final_text), recorded=True)
 
 
-def _from_receipt(receipt: pb.Receipt, text: str) -> Ended:
+def _from_receipt(receipt: pb.Receipt, text: str, completion: Completion | None = None) -> Ended:
     quality = ""
     if receipt.status == pb.CALL_STATUS_COMPLETED and not receipt.output_complete:
         quality = receipt.reason if receipt.reason in _QUALITY else "output_limit"
@@ -302,6 +304,7 @@ def _from_receipt(receipt: pb.Receipt, text: str) -> Ended:
         text=text,
         finish_reason=receipt.finish_reason,
         quality_failure=quality,
+        completion=completion,
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 # A look costs about two microseconds.
 LOOK_S = 0.0005
-LATE_S = 0.1
+LATE_S = 0.2
 # With fewer streams than these open there is time enough to read each as its text comes.
 CROWD = 32
 # Late ones are read so many at a time, with a pause in which the loop goes on with the calls that ended: their work
@@ -134,9 +134,9 @@ class Reads:
         self._arm()
         self._after_late()
 
-    def _arm(self, after_s: float = LATE_S) -> None:
+    def _arm(self, after_s: float | None = None) -> None:
         if self._late_count and self._timer is None and self._loop is not None:
-            self._timer = self._loop.call_later(after_s, self._read_late)
+            self._timer = self._loop.call_later(LATE_S if after_s is None else after_s, self._read_late)
 
     def _read_text(self, ready: Iterable[tuple[int, int]]) -> None:
         for descriptor, _ in ready:

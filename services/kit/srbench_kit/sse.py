@@ -66,17 +66,17 @@ class SseParser:
         return self._read(lines)
 
     def _read_blocks(self, data: bytes) -> list[SseEvent]:
-        """The events of whole blocks with LF line ends; most are one data line, which needs no taking apart."""
-        if data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
-            return [("", data[6:-2])]
+        """The events of whole blocks with LF line ends."""
+        if data.startswith(b"data: "):
+            blocks = data[6:-2].split(b"\n\ndata: ")
+            # Most streams are one data line an event, which needs no taking apart: then no other line end is left.
+            if data.count(b"\n") == 2 * len(blocks):
+                return [("", block) for block in blocks]
         events: list[SseEvent] = []
         blocks = data.split(b"\n\n")
         blocks.pop()
         for block in blocks:
-            if block.startswith(b"data: ") and b"\n" not in block:
-                events.append(("", block[6:]))
-            else:
-                events += self._read([*block.split(b"\n"), b""])
+            events += self._read([*block.split(b"\n"), b""])
         return events
 
     def _read(self, lines: list[bytes]) -> list[SseEvent]:

@@ -55,6 +55,28 @@ def test_however_a_stream_is_cut_its_events_are_the_same(lines: list[bytes], end
     assert events(*pieces) == events(stream)
 
 
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        b"data: a\n\n",
+        b"data: a\n\ndata: b\n\n",
+        b"data: \n\ndata: b\n\n",
+        b"data: a\n\n\ndata: b\n\n",
+        b"data: a\n\n\n\ndata: b\n\n\n",
+        b"data: a\ndata: b\n\ndata: c\n\n",
+        b"data: a\n\ndata:b\n\ndata: c\n\n",
+        b"data: a\n\n: still here\n\ndata: b\n\n",
+        b"data: a\n\nevent: x\ndata: b\n\ndata: c\n\n",
+        b"data: a\n\n\xef\xbb\xbfdata: b\n\n",
+        b"data: data: a\n\ndata: \xef\xbb\xbfb\n\n",
+    ],
+)
+def test_blocks_that_come_whole_are_read_as_those_that_come_byte_by_byte(blocks: bytes) -> None:
+    first = b"data: first\n\n"
+    one_by_one = [blocks[place : place + 1] for place in range(len(blocks))]
+    assert events(first, blocks) == events(first, *one_by_one)
+
+
 @given(LINES)
 def test_the_three_line_ends_mean_the_same(lines: list[bytes]) -> None:
     read = [events(end.join([*lines, b""])) for end in (b"\n", b"\r\n", b"\r")]
