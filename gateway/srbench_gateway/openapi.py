@@ -21,6 +21,7 @@ from srbench.v1 import (
     recipe_pb2,
     report_pb2,
     routing_flow_pb2,
+    run_times_pb2,
     target_pb2,
 )
 from srbench.v1 import planner_service_pb2 as planner
@@ -66,6 +67,7 @@ _MESSAGES: tuple[type[Message], ...] = (
     recovery.RecoveryPlan,
     report_pb2.Report,
     routing_flow_pb2.RoutingFlow,
+    run_times_pb2.RunTimes,
     target_pb2.Target,
     comparison_pb2.ComparisonReport,
     comparison_pb2.ComparePairsResponse,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import accounting_service_pb2_grpc as rpc
-from srbench.v1 import report_pb2, routing_flow_pb2
+from srbench.v1 import report_pb2, routing_flow_pb2, run_times_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
@@ -195,6 +195,10 @@ class Accounting(rpc.AccountingServiceServicer):
         return await self._store.reader.run(
             lambda connection: views.routing_flow(self._store, connection, run, cases, request.target_id)
         )
+
+    async def GetRunTimes(self, request: run_times_pb2.GetRunTimesRequest, context: Context) -> run_times_pb2.RunTimes:
+        run, cases = await self._run_with_cases(request.run_id)
+        return await self._store.reader.run(lambda connection: views.run_times(self._store, connection, run, cases))
 
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)

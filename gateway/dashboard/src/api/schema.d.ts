@@ -912,6 +912,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/times": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives the distributions of a run's times by target: of answers, and to the first token. */
+        get: operations["times"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/runs/{run_id}/judging": {
         parameters: {
             query?: never;
@@ -3040,6 +3057,13 @@ export interface components {
             /** @constant */
             manifest_summary: true;
         };
+        /** @description How long a run's answers took, as distributions. Percentiles are those of the report. */
+        RunTimes: {
+            /** @description The run. */
+            run_id: string;
+            /** @description A row a target, in the order of the plan. */
+            targets: components["schemas"]["TargetTimes"][];
+        };
         /** @description What a candidate saves, with the range that unknown costs leave open and what the choice of cases adds to it. */
         SavingInterval: {
             /** @description The saving in percent if every unknown cost were as bad for the candidate as its bounds allow. */
@@ -3181,6 +3205,19 @@ export interface components {
             request_params: unknown;
             /** @description Its configuration hash; empty when it has none. */
             config_hash: string | null;
+        };
+        /** @description How long one target's answers took. Of a recovery, only what itself asked. */
+        TargetTimes: {
+            /** @description The target. */
+            target_id: string;
+            /** @description Answered cells whose time is known. */
+            answer_count: number;
+            /** @description Their quantiles 0, 0.01, … 1 in seconds: 101 values, linear between neighbours; none without a known time. A cell's time is the sum of its subject calls'. */
+            answer_quantiles_s: number[];
+            /** @description Subject calls whose time to the first token is known. */
+            first_token_count: number;
+            /** @description Their quantiles 0, 0.01, … 1 in seconds; none without a known time. */
+            first_token_quantiles_s: number[];
         };
         /** @description The four exclusive token buckets of one call, filled in by accounting. An absent bucket is unknown; it is never zero. */
         TokenUsage: {
@@ -5530,6 +5567,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RoutingFlow"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    times: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTimes"];
                 };
             };
             /** @description The request failed. */

@@ -21,6 +21,7 @@ import { Judging } from './judging/Judging'
 import { questionsOf } from './flow/questionsOf'
 import { Routing } from './Routing'
 import { TokensAndSpend } from './spend/TokensAndSpend'
+import { Times } from './times/Times'
 
 const RoutingFlow = lazily(() => import('./flow/RoutingFlow').then((module) => module.RoutingFlow))
 
@@ -72,6 +73,7 @@ function ReportView({ report, runId, version, router }: { report: Report; runId:
       </div>
       {!preview && (
         <>
+          {!replay && <Times runId={runId} version={version} />}
           <Outputs targets={targets} />
           <Continuity targets={targets} />
           {!replay && <TokensAndSpend targets={targets} />}
