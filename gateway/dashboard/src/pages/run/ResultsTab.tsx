@@ -9,6 +9,7 @@ import { Section } from '../../components/Page'
 import { Reason } from '../../components/Reason'
 import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
+import { Term, type TermName } from '../../glossary/Term'
 import { count, decimal, percent, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
 import { useTexts, type Translate } from '../../i18n/messages'
@@ -20,6 +21,8 @@ import { Estimates } from './Estimates'
 import { Judging } from './judging/Judging'
 import { questionsOf } from './flow/questionsOf'
 import { Routing } from './Routing'
+import { figureOf } from './terms/figures'
+import { messages as termMessages } from './terms/messages'
 import { TokensAndSpend } from './spend/TokensAndSpend'
 import { Times } from './times/Times'
 
@@ -52,7 +55,7 @@ function ReportView({ report, runId, version, router }: { report: Report; runId:
         <Estimates rows={targets} />
       ) : (
         <Section title={t('comparison')} note={preview ? undefined : t('comparisonNote')}>
-          <TargetTable rows={targets} preview={preview} />
+          <TargetTable rows={targets} benchmarks={report.benchmarks} preview={preview} />
         </Section>
       )}
       {!preview && !replay && (
@@ -99,8 +102,10 @@ function unknownCost(t: Translate<typeof messages.en>, row: Metrics): string {
   return t('costWhy', { known: usd(row.known_cost_usd) ?? '' })
 }
 
-function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
+function TargetTable({ rows, benchmarks, preview }: { rows: Metrics[]; benchmarks: Metrics[]; preview: boolean }) {
   const t = useTexts(messages)
+  const terms = useTexts(termMessages)
+  const said = (term: TermName) => rows.map((row) => ({ name: row.id, text: figureOf(term, row, benchmarks, terms) }))
   return (
     <Scroll label={t('comparison')}>
       <table className="table" aria-label={t('comparison')}>
@@ -110,11 +115,19 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
             {!preview && (
               <>
                 <th scope="col" className="num">
-                  {t('macro')}
+                  <Term term="macro" figures={said('macro')}>
+                    {t('macro')}
+                  </Term>
                 </th>
-                <th scope="col">{t('accuracy')}</th>
+                <th scope="col">
+                  <Term term="accuracy" figures={said('accuracy')}>
+                    {t('accuracy')}
+                  </Term>
+                </th>
                 <th scope="col" className="num">
-                  {t('correct')}
+                  <Term term="denominator" figures={said('denominator')}>
+                    {t('correct')}
+                  </Term>
                 </th>
               </>
             )}
@@ -124,21 +137,31 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
               </th>
             )}
             <th scope="col" className="num">
-              {t('failures')}
+              <Term term="failures" figures={said('failures')}>
+                {t('failures')}
+              </Term>
             </th>
             {!preview && (
               <>
                 <th scope="col" className="num">
-                  {t('observed')}
+                  <Term term="observed" figures={said('observed')}>
+                    {t('observed')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('neutral')}
+                  <Term term="neutral" figures={said('neutral')}>
+                    {t('neutral')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('latency')}
+                  <Term term="latency" figures={said('latency')}>
+                    {t('latency')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('ttft')}
+                  <Term term="ttft" figures={said('ttft')}>
+                    {t('ttft')}
+                  </Term>
                 </th>
               </>
             )}
@@ -245,7 +268,11 @@ function Outputs({ targets }: { targets: Metrics[] }) {
             <tr>
               <th scope="col">{t('target')}</th>
               <th scope="col">{t('outputLimit')}</th>
-              <th scope="col">{t('formatFailed')}</th>
+              <th scope="col">
+                <Term term="format" figures={targets.map(({ id, output_diagnostics: found }) => ({ name: id, text: (found?.strict_format && rate(found.strict_format.failed_cases, found.strict_format.checked_cases)) || null }))}>
+                  {t('formatFailed')}
+                </Term>
+              </th>
               <th scope="col">{t('finishReasons')}</th>
             </tr>
           </thead>
@@ -282,6 +309,7 @@ function Outputs({ targets }: { targets: Metrics[] }) {
 
 function Continuity({ targets }: { targets: Metrics[] }) {
   const t = useTexts(messages)
+  const terms = useTexts(termMessages)
   return (
     <Section title={t('continuity')} note={t('continuityNote')}>
       <Scroll label={t('continuity')}>
@@ -302,7 +330,9 @@ function Continuity({ targets }: { targets: Metrics[] }) {
                 {t('switches')}
               </th>
               <th scope="col" className="num">
-                {t('cacheRate')}
+                <Term term="cacheRead" figures={targets.map((row) => ({ name: row.id, text: figureOf('cacheRead', row, [], terms) }))}>
+                  {t('cacheRate')}
+                </Term>
               </th>
             </tr>
           </thead>
