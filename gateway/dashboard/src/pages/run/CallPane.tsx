@@ -18,6 +18,7 @@ import { duration, moment } from '../../format/time'
 import { useTexts } from '../../i18n/messages'
 import { useEnd } from '../../i18n/ends'
 import { Texts } from './CallTexts'
+import { Trace } from './trace/Trace'
 import { messages } from './messages'
 
 /** One call with its texts, tokens and evidence. */
@@ -60,6 +61,7 @@ function CallView({ runId, call }: { runId: string; call: Call }) {
         </Tile>
       </Tiles>
       <Fault reason={call.reason} text={call.error} />
+      <Trace runId={runId} call={call} />
       <Texts call={call} />
       <h3>{t('buckets')}</h3>
       <Buckets usage={call.usage} flags={call.usage_flags} />
