@@ -22,7 +22,8 @@ async def routing(ask: Ask) -> Object:
 
 async def times(ask: Ask) -> Object:
     request = run_times_pb2.GetRunTimesRequest(run_id=await ask.visible_run())
-    return views.plain(await ask.accounting(ask.facts.GetRunTimes, request, REPORT_TIMEOUT_S))
+    found = await ask.accounting(ask.facts.GetRunTimes, request, REPORT_TIMEOUT_S)
+    return views.plain(found)
 
 
 ROUTES = [

@@ -929,6 +929,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/price-estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Estimates what a run's saved calls would have cost at other prices. Nothing is called. */
+        get: operations["price_estimate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/runs/{run_id}/judging": {
         parameters: {
             query?: never;
@@ -2590,6 +2607,13 @@ export interface components {
             /** @description Why worst-case costs are absent; empty when they are known. */
             worst_case_gaps: components["schemas"]["SpendGap"][];
         };
+        /** @description What a run's saved calls would have cost at other prices. Nothing is called and nothing is kept. The same answers are taken as given: a router that knew of the prices might have chosen otherwise. */
+        PriceEstimate: {
+            /** @description The run. */
+            run_id: string;
+            /** @description A row a target, in the order of the plan. */
+            targets: components["schemas"]["TargetPriceEstimate"][];
+        };
         /** @description One profile. */
         Profile: {
             /** @description Its id. */
@@ -3192,6 +3216,21 @@ export interface components {
             };
             /** @description Calls without one. */
             unknown_finish_reason: number;
+        };
+        /** @description What one target's own calls cost, from what their receipts say of tokens; without corrections and settlements. */
+        TargetPriceEstimate: {
+            /** @description The target. */
+            target_id: string;
+            /** @description Its calls that were accepted, or may have been. */
+            call_count: number;
+            /** @description Calls whose cost is unknown at the frozen prices, and those at the prices asked for. */
+            frozen_unknown_count: number;
+            /** @description As `frozen_unknown_count`. */
+            estimated_unknown_count: number;
+            /** @description Their cost at the frozen prices; absent when that of a call is unknown. */
+            frozen_cost_usd: number | null;
+            /** @description Their cost at the prices asked for; absent when that of a call is unknown. */
+            estimated_cost_usd: number | null;
         };
         /** @description A target's identity in a report. */
         TargetProfile: {
@@ -5598,6 +5637,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunTimes"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    price_estimate: {
+        parameters: {
+            query: {
+                /** @description Prices by model as in targets, in US dollars per million tokens, as a JSON object. */
+                prices: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceEstimate"];
                 };
             };
             /** @description The request failed. */

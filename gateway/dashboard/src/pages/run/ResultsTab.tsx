@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Suspense } from 'react'
 import { reportQuery, runQuery } from '../../api/queries'
-import type { Metrics, Report } from '../../api/types'
+import type { Metrics, Report, Run } from '../../api/types'
 import { lazily } from '../../components/lazily'
 import { Loaded, Loading } from '../../components/Notices'
 import { Section } from '../../components/Page'
@@ -25,6 +25,7 @@ import { figureOf } from './terms/figures'
 import { messages as termMessages } from './terms/messages'
 import { TokensAndSpend } from './spend/TokensAndSpend'
 import { Times } from './times/Times'
+import { WhatIf } from './whatif/WhatIf'
 
 const RoutingFlow = lazily(() => import('./flow/RoutingFlow').then((module) => module.RoutingFlow))
 
@@ -36,12 +37,12 @@ export function ResultsTab() {
   const report = useQuery(reportQuery(runId, run.data?.updated_at ?? null))
   return (
     <Loaded query={report} what={t('whatReport')}>
-      {(found) => <ReportView report={found} runId={runId} version={run.data?.updated_at ?? null} router={run.data?.manifest.targets.some((target) => target.kind === 'mom') ?? false} />}
+      {(found) => <ReportView report={found} run={run.data} runId={runId} version={run.data?.updated_at ?? null} router={run.data?.manifest.targets.some((target) => target.kind === 'mom') ?? false} />}
     </Loaded>
   )
 }
 
-function ReportView({ report, runId, version, router }: { report: Report; runId: string; version: number | null; router: boolean }) {
+function ReportView({ report, run, runId, version, router }: { report: Report; run: Run | undefined; runId: string; version: number | null; router: boolean }) {
   const t = useTexts(messages)
   const navigate = useNavigate()
   const translated = useSayings(report.sayings)
@@ -80,6 +81,7 @@ function ReportView({ report, runId, version, router }: { report: Report; runId:
           <Outputs targets={targets} />
           <Continuity targets={targets} />
           {!replay && <TokensAndSpend targets={targets} />}
+          {!replay && run && <WhatIf run={run} />}
         </>
       )}
       {report.limitations.length > 0 && (
