@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import secrets
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import click
 from srbench_kit.errors import InvalidInput
 
-from srbench_cli.terminal import json_text, one_line
+from srbench_cli.terminal import json_ascii, json_text, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,8 +39,10 @@ def show(value: Json, table: Callable[[], RenderableType], *, as_json: bool) -> 
 
 
 def print_json(value: Json) -> None:
-    """Prints `value` as JSON."""
-    click.echo(json_text(value))
+    """Prints `value` as JSON, which is UTF-8 wherever it is read: a locale of another kind gets escapes in its strings."""
+    encoding = codecs.lookup(sys.stdout.encoding or "utf-8").name
+    text = json_text(value)
+    click.echo(text if encoding == "utf-8" else json_ascii(text))
 
 
 def print_renderable(renderable: RenderableType) -> None:

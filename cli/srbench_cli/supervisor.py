@@ -230,9 +230,9 @@ def check_ports(host: str, port: int, *, alone: bool = False) -> None:
             except socket.gaierror:
                 raise InvalidInput("BAD_HOST", f"--host is {host!r}; expected an address of this machine") from None
             except OSError as error:
-                what = "the service" if number == port else "its gRPC front door, one above --port,"
+                what = "the service" if number == port else "its gRPC front door, one above --port"
                 raise Conflict(
-                    "PORT_IN_USE", f"port {number} of {host}, for {what} is not free: {error.strerror}", port=number
+                    "PORT_IN_USE", f"port {number} of {host}, for {what}, is not free: {error.strerror}", port=number
                 ) from None
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _UNSAFE = "\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_UNSAFE}]")
 _IN_JSON = re.compile(f"[{_UNSAFE.removeprefix(chr(0) + '-' + chr(0x1F))}]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
 _NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -42,3 +43,8 @@ def json_text(value: Json, *, indent: int | None = 2) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     # Outside strings JSON has none of these, so each one found is inside a string and may be escaped.
     return _IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def json_ascii(text: str) -> str:
+    """The JSON `text` with every character beyond ASCII as an escape of its string."""
+    return _BEYOND_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text)

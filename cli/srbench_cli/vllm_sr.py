@@ -20,7 +20,6 @@ from srbench_cli.commands.config import config as config_command
 from srbench_cli.commands.serve import DRAIN_S, MAX_EXECUTORS
 from srbench_cli.context import Session
 from srbench_cli.main import benchmark, guarded
-from srbench_cli.terminal import json_text
 
 RELEASED = "vllm-sr"
 OURS = ("benchmark", "serve", "stop")
@@ -98,7 +97,7 @@ def replace_active(session: Session, path: Path, endpoint: str | None, timeout_s
     api = router(session, endpoint, None)
     change = router_config.read_change(path, "replace")
     found = router_config.replace_by_restart(api, change, timeout_s, printing.notice)
-    click.echo(json_text(found))
+    printing.print_json(found)
 
 
 @vllm_sr.command()

@@ -54,6 +54,47 @@ def new_prompts(bed: Testbed, before: dict[str, int]) -> dict[str, int]:
     return {identity: count for identity, count in (bed.sent() - type(bed.sent())(before)).items() if count}
 
 
+def plan_names_failed_cells(plan: dict[str, Any]) -> None:
+    """Of three cells that may have been paid."""
+    assert {cell["case_id"] for cell in plan["eligible_cells"]} == {"mmlu-pro/3", "mmlu-pro/5", "mmlu-pro/7"}
+    for cell in plan["eligible_cells"]:
+        assert (cell["state"], cell["spend_complete"], cell["known_spend_usd"]) == ("failed", False, 0)
+        assert cell["spend_upper_usd"] > 0
+    assert plan["counts"]["excluded_by_reason"] == {"completed_evidence_is_preserved": 9}
+    assert plan["requires_new_attempt_acknowledgment"] is True
+    assert plan["new_attempt_budget_usd"] == 5
+    assert plan["parent"]["spend_complete"] is False
+    assert plan["parent"]["spend_upper_usd"] > plan["parent"]["known_spend_usd"] > 0
+
+
+def manifest_names_its_parent(manifest_of_child: dict[str, Any], parent: str) -> None:
+    block = manifest_of_child["recovery"]
+    assert (block["parent_run_id"], block["mode"], block["new_attempt_acknowledged"]) == (parent, "failed", True)
+    assert block["selected_cells"] == manifest_of_child["execution_cells"]
+    assert block["recovery_subset"] is True
+    assert block["parent_snapshot"]["progress"]["failed"] == 3
+
+
+def both_count_as_one_evaluation(served: Stack, parent: str, child: str) -> None:
+    """While the parent stays as it was."""
+    report = served.get(f"/runs/{parent}/report")
+    assert report["summary"]["targets"][0]["failed"] == 3
+    assert [(one["id"], one["status"]) for one in report["child_attempts"]] == [(child, "completed")]
+    assert report["child_attempts"][0]["progress"]["completed"] == 3
+    merged = served.cli("report", parent, "--lineage")
+    row = merged["summary"]["targets"][0]
+    assert (merged["status"], row["complete"], row["completed"], row["failed"]) == ("completed", True, 12, 0)
+    assert (row["request_count"], row["cost_usd"], row["total_spend_usd"]) == (15, None, None)
+    assert row["spend_upper_usd"] > row["known_cost_usd"] > report["summary"]["targets"][0]["known_cost_usd"]
+    assert merged["recovery"]["merged"] is True
+    assert merged["recovery"]["attempts"] == [
+        {"run_id": parent, "status": report["status"], "answers_that_count": 9},
+        {"run_id": child, "status": "completed", "answers_that_count": 3},
+    ]
+    assert served.get(f"/runs/{parent}/report") == report, "the parent stays as it was"
+    assert [run["id"] for run in served.get(f"/runs/{parent}/lineage")["runs"]] == [parent, child]
+
+
 def test_failed_cells_are_tried_again_only_when_acknowledged_and_merge_into_a_whole_evaluation(
     served: Stack, bed: Testbed, tmp_path: Path
 ) -> None:
@@ -74,15 +115,7 @@ def test_failed_cells_are_tried_again_only_when_acknowledged_and_merge_into_a_wh
     assert served.cli("recover-plan", parent)["counts"]["eligible"] == 0
     plan_file = tmp_path / "plan.json"
     plan = served.cli("recover-plan", parent, "--mode", "failed", "--output", str(plan_file))
-    assert {cell["case_id"] for cell in plan["eligible_cells"]} == {"mmlu-pro/3", "mmlu-pro/5", "mmlu-pro/7"}
-    for cell in plan["eligible_cells"]:
-        assert (cell["state"], cell["spend_complete"], cell["known_spend_usd"]) == ("failed", False, 0)
-        assert cell["spend_upper_usd"] > 0
-    assert plan["counts"]["excluded_by_reason"] == {"completed_evidence_is_preserved": 9}
-    assert plan["requires_new_attempt_acknowledgment"] is True
-    assert plan["new_attempt_budget_usd"] == 5
-    assert plan["parent"]["spend_complete"] is False
-    assert plan["parent"]["spend_upper_usd"] > plan["parent"]["known_spend_usd"] > 0
+    plan_names_failed_cells(plan)
 
     refused = served.cli("recover", parent, "--plan", str(plan_file), "--idempotency-key", "again", code=2)
     assert "ACKNOWLEDGMENT_REQUIRED" in refused
@@ -95,29 +128,9 @@ def test_failed_cells_are_tried_again_only_when_acknowledged_and_merge_into_a_wh
     assert ended(served, child["id"])["status"] == "completed"
     assert sorted(new_prompts(bed, before).values()) == [1] * 9 + [2] * 3
 
-    manifest_of_child = served.get(f"/runs/{child['id']}")["manifest"]
-    block = manifest_of_child["recovery"]
-    assert (block["parent_run_id"], block["mode"], block["new_attempt_acknowledged"]) == (parent, "failed", True)
-    assert block["selected_cells"] == manifest_of_child["execution_cells"]
-    assert block["recovery_subset"] is True
-    assert block["parent_snapshot"]["progress"]["failed"] == 3
+    manifest_names_its_parent(served.get(f"/runs/{child['id']}")["manifest"], parent)
 
-    report = served.get(f"/runs/{parent}/report")
-    assert report["summary"]["targets"][0]["failed"] == 3
-    assert [(one["id"], one["status"]) for one in report["child_attempts"]] == [(child["id"], "completed")]
-    assert report["child_attempts"][0]["progress"]["completed"] == 3
-    merged = served.cli("report", parent, "--lineage")
-    row = merged["summary"]["targets"][0]
-    assert (merged["status"], row["complete"], row["completed"], row["failed"]) == ("completed", True, 12, 0)
-    assert (row["request_count"], row["cost_usd"], row["total_spend_usd"]) == (15, None, None)
-    assert row["spend_upper_usd"] > row["known_cost_usd"] > report["summary"]["targets"][0]["known_cost_usd"]
-    assert merged["recovery"]["merged"] is True
-    assert merged["recovery"]["attempts"] == [
-        {"run_id": parent, "status": report["status"], "answers_that_count": 9},
-        {"run_id": child["id"], "status": "completed", "answers_that_count": 3},
-    ]
-    assert served.get(f"/runs/{parent}/report") == report, "the parent stays as it was"
-    assert [run["id"] for run in served.get(f"/runs/{parent}/lineage")["runs"]] == [parent, child["id"]]
+    both_count_as_one_evaluation(served, parent, child["id"])
 
     again = served.post(
         f"/runs/{parent}/recover",

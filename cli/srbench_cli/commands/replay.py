@@ -8,13 +8,11 @@ from srbench.v1 import replay_pb2
 from srbench_kit import views
 from srbench_kit.errors import InvalidInput
 from srbench_kit.ids import uuid7_hex
-from srbench_kit.values import Json
 
 from srbench_cli import loop_tables, printing
 from srbench_cli.commands.run import check_key, show_report
 from srbench_cli.context import Session, pass_session, shared_options
 from srbench_cli.front_door import SLOW_CALL_TIMEOUT_S
-from srbench_cli.terminal import json_text
 
 
 @click.command()
@@ -64,8 +62,4 @@ def replay_options(session: Session, baseline: str, after: str, limit: int) -> N
 def _show_reasons(session: Session, baseline: str, preview_id: str) -> None:
     request = replay_pb2.CheckReplayRequest(baseline_run_id=baseline, preview_run_id=preview_id)
     found = session.door.call(session.door.planner.CheckReplay, request, SLOW_CALL_TIMEOUT_S)
-    shown: dict[str, Json] = views.replay_check(found)
-    if printing.wants_json(session.as_json):
-        click.echo(json_text(shown))
-    else:
-        printing.print_renderable(loop_tables.replay_reasons(found))
+    printing.show(views.replay_check(found), lambda: loop_tables.replay_reasons(found), as_json=session.as_json)

@@ -25,6 +25,7 @@ from srbench_kit.values import Json
 from srbench_executor.call import Call, Cut
 
 CHUNK_BYTES = 1024 * 1024
+LOST = "the executor ended while the call was under way; what had come until then is kept"
 _compressor = zstandard.ZstdCompressor(level=3)
 
 
@@ -67,6 +68,23 @@ def settlement(
             receipt.usage_final = receipt.usage_final and call.cut is None
     _fill_times(receipt, call)
     return Settlement(receipt=receipt, evidence=evidence, text=text)
+
+
+def lost_settlement(head: pb.Evidence, body: bytes, request_sha256: str) -> Settlement:
+    """The settlement of a call whose end nobody saw, with what had come of its answer, secrets removed."""
+    receipt = pb.Receipt(status=pb.CALL_STATUS_SENT_UNKNOWN, reason="executor_lost", message=LOST)
+    receipt.finish_time.GetCurrentTime()
+    if not head.http_status:
+        return Settlement(receipt=receipt, evidence=b"", text="")
+    evidence = pb.Evidence(body=body, request_sha256=request_sha256)
+    evidence.MergeFrom(head)
+    headers = [(one.name, one.value) for one in evidence.headers]
+    completion = read_answer(evidence.http_status, headers, body, clean_end=False)
+    _fill_from_answer(receipt, completion, Redactor([]))
+    receipt.received_bytes = len(body)
+    # Whatever it says, its end may have been another one.
+    receipt.output_complete = receipt.usage_final = False
+    return Settlement(receipt=receipt, evidence=_compressed(evidence), text=completion.text)
 
 
 def judge(call: Call, target: target_pb2.Target) -> Cut:
@@ -157,11 +175,10 @@ def _evidence(call: Call, body: bytes, request_sha256: str, redactor: Redactor) 
     for found, into in ((call.headers, evidence.headers), (call.trailers, evidence.trailers)):
         for name, value in _clean(found, redactor):
             into.add(name=name, value=value)
-    return _compressor.compress(evidence.SerializeToString())
+    return _compressed(evidence)
 
 
-def compress_evidence(evidence: pb.Evidence) -> bytes:
-    """The compressed form of evidence that was put together elsewhere."""
+def _compressed(evidence: pb.Evidence) -> bytes:
     return _compressor.compress(evidence.SerializeToString())
 
 

@@ -7,11 +7,10 @@ import logging
 from srbench.v1 import accounting_service_pb2 as pb
 
 from srbench_executor.facts import FactStream
-from srbench_executor.receipts import CHUNK_BYTES, Settlement, compress_evidence, settle_facts
+from srbench_executor.receipts import CHUNK_BYTES, lost_settlement, settle_facts
 from srbench_executor.retelling import FULL, Retelling
 from srbench_executor.spool import Spool, Unacknowledged
 
-MESSAGE = "the executor ended while the call was under way; what had come until then is kept"
 _log = logging.getLogger(__name__)
 
 
@@ -24,17 +23,8 @@ def facts_of(call: Unacknowledged) -> list[pb.Fact]:
             for offset in range(0, len(packed), CHUNK_BYTES)
         ]
         return [*chunks, pb.Fact(settle=call.settle)]
-    receipt = pb.Receipt(status=pb.CALL_STATUS_SENT_UNKNOWN, reason="executor_lost", message=MESSAGE)
-    receipt.finish_time.GetCurrentTime()
-    packed = b""
-    if call.head.http_status:
-        evidence = call.head
-        evidence.body = b"".join(call.body)
-        evidence.request_sha256 = call.dispatch.request_sha256
-        receipt.http_status = evidence.http_status
-        receipt.received_bytes = len(evidence.body)
-        packed = compress_evidence(evidence)
-    return settle_facts(call.dispatch.key, Settlement(receipt=receipt, evidence=packed, text=""))
+    lost = lost_settlement(call.head, b"".join(call.body), call.dispatch.request_sha256)
+    return settle_facts(call.dispatch.key, lost)
 
 
 async def replay(spool: Spool, facts: FactStream, retelling: Retelling) -> None:

@@ -269,7 +269,7 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
     def GetCall(self, request: Any, context: grpc.ServicerContext) -> accounting_pb.Call:
         return accounting_pb.Call(
             id=request.call_id,
-            final=HOSTILE + "\nsecond line",
+            final=HOSTILE + "\n第 second line",
             evidence_sha256=hashlib.sha256(PACKED if request.call_id != "call-damaged" else b"").hexdigest(),
         )
 

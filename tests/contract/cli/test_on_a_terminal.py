@@ -20,12 +20,13 @@ HEARS_CTRL_C = (
 )
 
 
-def on_terminal(arguments: list[str], folder: Path, *, interrupt_after: str = "") -> tuple[int, str]:
+def on_terminal(arguments: list[str], folder: Path, *, interrupt_after: str = "", **variables: str) -> tuple[int, str]:
     """Runs `sr-bench …` on a terminal; its exit code and what was shown. `interrupt_after` sends Ctrl-C once seen."""
     master, slave = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SR_BENCH_")} | {
         "TERM": "xterm",
         "COLUMNS": "160",
+        **variables,
     }
     process = subprocess.Popen(
         [sys.executable, "-c", HEARS_CTRL_C, *arguments],
@@ -74,6 +75,14 @@ def test_nothing_from_outside_reaches_the_terminal_as_a_control(service: Any, tm
     _, shown = on_terminal(["show", RUN_ID, "--call-id", "c", "--url", service.url], tmp_path)
     assert "[red]evil[/red] <img src=x>" in shown
     assert "second line" in shown
+
+
+def test_a_locale_that_lacks_a_character_ends_no_command(service: Any, tmp_path: Path) -> None:
+    code, shown = on_terminal(
+        ["show", RUN_ID, "--call-id", "c", "--url", service.url], tmp_path, PYTHONIOENCODING="latin-1"
+    )
+    assert code == 0
+    assert "\\u7b2c second line" in shown
 
 
 def test_ctrl_c_ends_only_the_wait_and_says_how_to_come_back(service: Any, manifest: Path, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import work_queue_service_pb2 as queue_pb
+from srbench_accounting.rederive import receipt_from, receipt_values
 from srbench_executor.spool import Spool
+from srbench_kit.completion import read_answer
 from srbench_kit.errors import Conflict
 
 from tests.contract.executor.streams import content, whole
@@ -155,6 +157,11 @@ async def test_a_killed_executor_comes_back_and_tells_what_it_had(rig: Any, answ
     saved = rig.ledger.saved(settle)
     assert saved.body == content("half ") + b": it is [redacted]\n\n"
     assert (saved.http_status, saved.clean_end) == (200, False)
+    # What the receipt says can be derived from the kept stream again.
+    said = read_answer(200, [(one.name, one.value) for one in saved.headers], saved.body, clean_end=False)
+    differing = [one for one in receipt_values(settle.receipt, receipt_from(settle.receipt, said), said) if not one.equal]
+    assert differing == []
+    assert (settle.receipt.content_chars, settle.receipt.response_model) == (len("half "), "m")
     assert rig.worker.executor_id == name
     assert len(rig.upstream.requests) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -63,3 +64,13 @@ def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
             attempt(link)
     assert not (tmp_path / "elsewhere").exists()
     assert stat.S_ISLNK(os.lstat(link).st_mode)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "ascii", "gbk", "utf-16-le"])
+def test_json_is_json_in_every_locale(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding))
+    value = {"naïve": "日本 \U0001f600 \u202e", "plain": [1, None]}
+    printing.print_json(value)
+    printed = raw.getvalue()
+    assert json.loads(printed.decode(encoding) if encoding == "utf-16-le" else printed) == value

@@ -115,7 +115,7 @@ def test_packed_tests_are_text_and_are_never_unpacked(tmp_path: Path) -> None:
         ('{"a":NaN}', "not a JSON number"),
         ('{"a":', "it is not JSON"),
         ("[1]", "it is no JSON object"),
-        ("[" * 5000, "nested deeper"),
+        ("[" * 5000 + "]" * 5000, "nested deeper"),
         (b'{"a":"\xff"}', "not UTF-8"),
     ],
 )
