@@ -22,6 +22,7 @@ from srbench_gateway import (
     openapi,
     paper_routes,
     planning_routes,
+    price_routes,
     reading_routes,
     recovery_routes,
     routing_routes,
@@ -46,6 +47,7 @@ TABLE = Table(
         *loop_routes.ROUTES,
         *session_routes.ROUTES,
         *routing_routes.ROUTES,
+        *price_routes.ROUTES,
         *judging_routes.ROUTES,
         *paper_routes.ROUTES,
     ]

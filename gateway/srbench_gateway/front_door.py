@@ -14,7 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import comparison_pb2 as comparison
 from srbench.v1 import deployment_service_pb2_grpc as deployment_rpc
-from srbench.v1 import judging_pb2, routing_flow_pb2
+from srbench.v1 import judging_pb2, price_estimate_pb2, routing_flow_pb2, run_times_pb2
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import planner_service_pb2 as planner
 from srbench_kit import auth as kit_auth
@@ -105,6 +105,8 @@ DOORS: dict[str, Door] = {
     _ACCOUNTING + "GetCall": Door(request=accounting.GetCallRequest),
     _ACCOUNTING + "ReadEvidence": Door(request=accounting.ReadEvidenceRequest, streams=True),
     _ACCOUNTING + "GetRoutingFlow": Door(request=routing_flow_pb2.GetRoutingFlowRequest),
+    _ACCOUNTING + "GetRunTimes": Door(request=run_times_pb2.GetRunTimesRequest),
+    _ACCOUNTING + "EstimatePrices": Door(request=price_estimate_pb2.EstimatePricesRequest),
     _PLANNER + "EstimatePower": Door(writes=True),
     _ACCOUNTING + "CompareRuns": Door(request=comparison.CompareRunsRequest),
     _ACCOUNTING + "ComparePairs": Door(request=comparison.ComparePairsRequest),

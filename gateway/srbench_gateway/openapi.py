@@ -18,9 +18,11 @@ from srbench.v1 import (
     judging_pb2,
     plan_pb2,
     power_pb2,
+    price_estimate_pb2,
     recipe_pb2,
     report_pb2,
     routing_flow_pb2,
+    run_times_pb2,
     target_pb2,
 )
 from srbench.v1 import planner_service_pb2 as planner
@@ -65,7 +67,9 @@ _MESSAGES: tuple[type[Message], ...] = (
     accounting.Spend,
     recovery.RecoveryPlan,
     report_pb2.Report,
+    price_estimate_pb2.PriceEstimate,
     routing_flow_pb2.RoutingFlow,
+    run_times_pb2.RunTimes,
     target_pb2.Target,
     comparison_pb2.ComparisonReport,
     comparison_pb2.ComparePairsResponse,

@@ -1,8 +1,8 @@
-"""The route that counts where a run's questions went."""
+"""Routes that say where a run's questions went, and how long their answers took."""
 
 from __future__ import annotations
 
-from srbench.v1 import routing_flow_pb2
+from srbench.v1 import routing_flow_pb2, run_times_pb2
 from srbench_kit import views
 
 from srbench_gateway.params import Param
@@ -20,6 +20,12 @@ async def routing(ask: Ask) -> Object:
     return shown
 
 
+async def times(ask: Ask) -> Object:
+    request = run_times_pb2.GetRunTimesRequest(run_id=await ask.visible_run())
+    found = await ask.accounting(ask.facts.GetRunTimes, request, REPORT_TIMEOUT_S)
+    return views.plain(found)
+
+
 ROUTES = [
     Route(
         method="GET",
@@ -28,5 +34,12 @@ ROUTES = [
         answer=routing,
         params=(Param("target_id", "text", "Only this target."),),
         shows=ref(routing_flow_pb2.RoutingFlow),
+    ),
+    Route(
+        method="GET",
+        path="/runs/{run_id}/times",
+        about="Gives the distributions of a run's times by target: of answers, and to the first token.",
+        answer=times,
+        shows=ref(run_times_pb2.RunTimes),
     ),
 ]

@@ -47,6 +47,7 @@ PAGES = {
     "run-questions": "/runs/{run}/questions",
     "run-question": "/runs/{run}/questions?cell=1",
     "run-calls": "/runs/{run}/calls",
+    "run-call": "/runs/{captured}/calls?call={routed}",
     "run-evidence": "/runs/{run}/evidence",
     "run-recipe": "/runs/{captured}/recipe",
     "run-recovery": "/runs/{failures}/recovery",
@@ -94,7 +95,8 @@ def filled(stack: Stack) -> dict[str, str]:
     named = {"dataset": stack.dataset["id"], "experiment": experiment}
     failed = stack.api.get(f"/runs/{failures}/results?status=failed")["results"][0]
     call = stack.api.get(f"/runs/{failures}/calls?case_id={failed['case_id']}&target_id={failed['target_id']}")["calls"][0]
-    named |= {"failed": failed["cell"], "call": call["id"]}
+    routed = stack.api.get(f"/runs/{captured}/calls?decision=doubtful&limit=1")["calls"][0]
+    named |= {"failed": failed["cell"], "call": call["id"], "routed": routed["id"]}
     return made | named | {"case": case.replace("/", "%2F"), "contest": contest[0]["id"].replace("/", "%2F")}
 
 

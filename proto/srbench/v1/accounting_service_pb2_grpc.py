@@ -6,8 +6,10 @@ import warnings
 from srbench.v1 import accounting_service_pb2 as srbench_dot_v1_dot_accounting__service__pb2
 from srbench.v1 import comparison_pb2 as srbench_dot_v1_dot_comparison__pb2
 from srbench.v1 import judging_pb2 as srbench_dot_v1_dot_judging__pb2
+from srbench.v1 import price_estimate_pb2 as srbench_dot_v1_dot_price__estimate__pb2
 from srbench.v1 import report_pb2 as srbench_dot_v1_dot_report__pb2
 from srbench.v1 import routing_flow_pb2 as srbench_dot_v1_dot_routing__flow__pb2
+from srbench.v1 import run_times_pb2 as srbench_dot_v1_dot_run__times__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -128,6 +130,16 @@ class AccountingServiceStub:
                 '/srbench.v1.AccountingService/GetRoutingFlow',
                 request_serializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
                 response_deserializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
+                _registered_method=True)
+        self.GetRunTimes = channel.unary_unary(
+                '/srbench.v1.AccountingService/GetRunTimes',
+                request_serializer=srbench_dot_v1_dot_run__times__pb2.GetRunTimesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_run__times__pb2.RunTimes.FromString,
+                _registered_method=True)
+        self.EstimatePrices = channel.unary_unary(
+                '/srbench.v1.AccountingService/EstimatePrices',
+                request_serializer=srbench_dot_v1_dot_price__estimate__pb2.EstimatePricesRequest.SerializeToString,
+                response_deserializer=srbench_dot_v1_dot_price__estimate__pb2.PriceEstimate.FromString,
                 _registered_method=True)
         self.GetJudging = channel.unary_unary(
                 '/srbench.v1.AccountingService/GetJudging',
@@ -296,6 +308,22 @@ class AccountingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRunTimes(self, request, context):
+        """Gives the distributions of a run's times, by target.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimatePrices(self, request, context):
+        """Says what a run's saved calls would have cost at other prices. Nothing is called and nothing is kept.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PRICE`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetJudging(self, request, context):
         """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
@@ -406,6 +434,16 @@ def add_AccountingServiceServicer_to_server(servicer, server):
                     servicer.GetRoutingFlow,
                     request_deserializer=srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.FromString,
                     response_serializer=srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.SerializeToString,
+            ),
+            'GetRunTimes': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRunTimes,
+                    request_deserializer=srbench_dot_v1_dot_run__times__pb2.GetRunTimesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_run__times__pb2.RunTimes.SerializeToString,
+            ),
+            'EstimatePrices': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimatePrices,
+                    request_deserializer=srbench_dot_v1_dot_price__estimate__pb2.EstimatePricesRequest.FromString,
+                    response_serializer=srbench_dot_v1_dot_price__estimate__pb2.PriceEstimate.SerializeToString,
             ),
             'GetJudging': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJudging,
@@ -905,6 +943,60 @@ class AccountingService:
             '/srbench.v1.AccountingService/GetRoutingFlow',
             srbench_dot_v1_dot_routing__flow__pb2.GetRoutingFlowRequest.SerializeToString,
             srbench_dot_v1_dot_routing__flow__pb2.RoutingFlow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRunTimes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/GetRunTimes',
+            srbench_dot_v1_dot_run__times__pb2.GetRunTimesRequest.SerializeToString,
+            srbench_dot_v1_dot_run__times__pb2.RunTimes.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimatePrices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/srbench.v1.AccountingService/EstimatePrices',
+            srbench_dot_v1_dot_price__estimate__pb2.EstimatePricesRequest.SerializeToString,
+            srbench_dot_v1_dot_price__estimate__pb2.PriceEstimate.FromString,
             options,
             channel_credentials,
             insecure,

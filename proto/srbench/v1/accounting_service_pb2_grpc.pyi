@@ -8,8 +8,10 @@ from grpc import aio as _aio
 from srbench.v1 import accounting_service_pb2 as _accounting_service_pb2
 from srbench.v1 import comparison_pb2 as _comparison_pb2
 from srbench.v1 import judging_pb2 as _judging_pb2
+from srbench.v1 import price_estimate_pb2 as _price_estimate_pb2
 from srbench.v1 import report_pb2 as _report_pb2
 from srbench.v1 import routing_flow_pb2 as _routing_flow_pb2
+from srbench.v1 import run_times_pb2 as _run_times_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -115,6 +117,14 @@ class AccountingServiceStub:
     """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
     """
+    GetRunTimes: _grpc.UnaryUnaryMultiCallable[_run_times_pb2.GetRunTimesRequest, _run_times_pb2.RunTimes]
+    """Gives the distributions of a run's times, by target.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    EstimatePrices: _grpc.UnaryUnaryMultiCallable[_price_estimate_pb2.EstimatePricesRequest, _price_estimate_pb2.PriceEstimate]
+    """Says what a run's saved calls would have cost at other prices. Nothing is called and nothing is kept.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PRICE`).
+    """
     GetJudging: _grpc.UnaryUnaryMultiCallable[_judging_pb2.GetJudgingRequest, _judging_pb2.Judging]
     """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
@@ -208,6 +218,14 @@ class AccountingServiceAsyncStub(AccountingServiceStub):
     GetRoutingFlow: _aio.UnaryUnaryMultiCallable[_routing_flow_pb2.GetRoutingFlowRequest, _routing_flow_pb2.RoutingFlow]  # type: ignore[assignment]
     """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
     Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+    """
+    GetRunTimes: _aio.UnaryUnaryMultiCallable[_run_times_pb2.GetRunTimesRequest, _run_times_pb2.RunTimes]  # type: ignore[assignment]
+    """Gives the distributions of a run's times, by target.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+    """
+    EstimatePrices: _aio.UnaryUnaryMultiCallable[_price_estimate_pb2.EstimatePricesRequest, _price_estimate_pb2.PriceEstimate]  # type: ignore[assignment]
+    """Says what a run's saved calls would have cost at other prices. Nothing is called and nothing is kept.
+    Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PRICE`).
     """
     GetJudging: _aio.UnaryUnaryMultiCallable[_judging_pb2.GetJudgingRequest, _judging_pb2.Judging]  # type: ignore[assignment]
     """Says how far a run's judges agree, and its accuracies corrected by the newest audit of people.
@@ -407,6 +425,26 @@ class AccountingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_routing_flow_pb2.RoutingFlow, _abc.Awaitable[_routing_flow_pb2.RoutingFlow]]:
         """Counts a run's cells by the way they went: from benchmark over decision and model to the outcome.
         Errors: `NOT_FOUND` (`NO_SUCH_RUN`, `NO_SUCH_TARGET`).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRunTimes(
+        self,
+        request: _run_times_pb2.GetRunTimesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_times_pb2.RunTimes, _abc.Awaitable[_run_times_pb2.RunTimes]]:
+        """Gives the distributions of a run's times, by target.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`).
+        """
+
+    @_abc_1.abstractmethod
+    def EstimatePrices(
+        self,
+        request: _price_estimate_pb2.EstimatePricesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_price_estimate_pb2.PriceEstimate, _abc.Awaitable[_price_estimate_pb2.PriceEstimate]]:
+        """Says what a run's saved calls would have cost at other prices. Nothing is called and nothing is kept.
+        Errors: `NOT_FOUND` (`NO_SUCH_RUN`), `INVALID_ARGUMENT` (`BAD_PRICE`).
         """
 
     @_abc_1.abstractmethod

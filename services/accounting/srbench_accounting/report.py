@@ -187,6 +187,12 @@ def make_report(
     )
 
 
+def target_scopes(plan: PlanColumns, outcomes: OutcomeColumns, calls: CallColumns) -> list[Scope]:
+    """What each target's figures in a report are made from, in plan order; arguments as of `make_report`."""
+    tables = _sorted(plan, outcomes, calls.where(calls.end != CallEnd.NOT_ACCEPTED), None)
+    return [tables.scope(plan, target, None) for target in range(len(plan.target_ids))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tables:
     """Rows sorted by target and benchmark, so that every scope is a slice; keys are `target * benchmarks + benchmark`."""

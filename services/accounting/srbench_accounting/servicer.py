@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import accounting_service_pb2_grpc as rpc
-from srbench.v1 import report_pb2, routing_flow_pb2
+from srbench.v1 import price_estimate_pb2, report_pb2, routing_flow_pb2, run_times_pb2
 from srbench_kit import pages
 from srbench_kit.auth import require_role
 from srbench_kit.errors import InvalidInput
 
-from srbench_accounting import checking, evidence, views
+from srbench_accounting import checking, evidence, price_estimates, views
 from srbench_accounting.client import GraderClient, PlannerClient
 from srbench_accounting.lineage_runs import lineage_runs
 from srbench_accounting.listing import Start
@@ -195,6 +195,16 @@ class Accounting(rpc.AccountingServiceServicer):
         return await self._store.reader.run(
             lambda connection: views.routing_flow(self._store, connection, run, cases, request.target_id)
         )
+
+    async def GetRunTimes(self, request: run_times_pb2.GetRunTimesRequest, context: Context) -> run_times_pb2.RunTimes:
+        run, cases = await self._run_with_cases(request.run_id)
+        return await self._store.reader.run(lambda connection: views.run_times(self._store, connection, run, cases))
+
+    async def EstimatePrices(
+        self, request: price_estimate_pb2.EstimatePricesRequest, context: Context
+    ) -> price_estimate_pb2.PriceEstimate:
+        run = await self._store.registry.run(request.run_id)
+        return await price_estimates.estimate(self._store, run, request.prices)
 
     async def _run_with_cases(self, run_id: str) -> tuple[KnownRun, PlanCases]:
         run = await self._store.registry.run(run_id)

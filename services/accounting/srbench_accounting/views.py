@@ -8,7 +8,7 @@ from typing import TypeAlias
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from srbench.v1 import accounting_service_pb2 as pb
-from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2
+from srbench.v1 import plan_pb2, report_pb2, routing_flow_pb2, run_times_pb2
 from srbench.v1 import planner_service_pb2 as planner_pb
 from srbench_kit.errors import DataLoss, NotFound
 from srbench_kit.values import object_of
@@ -104,6 +104,28 @@ def routing_flow(
     # A preview makes no calls; its routes stand in its outcomes.
     routings = None if len(calls.case) else routing_rows.load(connection, run.run_no)
     return routing_flow_convert.message(run.run_id, ids, cases.cases, wanted, outcomes, calls, routings)
+
+
+def run_times(store: Store, connection: Connection, run: KnownRun, cases: PlanCases) -> run_times_pb2.RunTimes:
+    """How long a run's answers took."""
+    # NumPy takes longer to import than the service may take to start.
+    from srbench_accounting import report_input, run_times
+    from srbench_accounting.report import target_scopes
+
+    plan = report_input.plan_columns(plan_pb2.Plan(targets=run.context.targets), cases.cases)
+    outcomes, calls = store.loader.load(connection, run.run_no, 0.0)
+    found = [run_times.times(scope) for scope in target_scopes(plan, outcomes, calls)]
+    rows = [
+        run_times_pb2.TargetTimes(
+            target_id=row.target_id,
+            answer_count=row.answers.count,
+            answer_quantiles_s=row.answers.quantiles_s,
+            first_token_count=row.first_tokens.count,
+            first_token_quantiles_s=row.first_tokens.quantiles_s,
+        )
+        for row in found
+    ]
+    return run_times_pb2.RunTimes(run_id=run.run_id, targets=rows)
 
 
 def outcome_filter(request: pb.ListOutcomesRequest, run: KnownRun, cases: PlanCases) -> Filter:

@@ -75,10 +75,15 @@ class FakePlanner(planner_service_pb2_grpc.PlannerServiceServicer, work_queue_se
 
 
 class FakeTarget:
-    """Costs what the usage object says; reserves one picodollar an output token."""
+    """Costs what the usage object says, or what its tokens cost at a price; reserves one picodollar an output token."""
+
+    def __init__(self, target: target_pb2.Target) -> None:
+        self._prices = dict(target.prices)
 
     def price(self, receipt: pb.Receipt) -> Derived:
         usage = json.loads(receipt.usage_json or b"{}")
+        if usage and (price := self._prices.get(receipt.response_model)):
+            usage["cost"] = usage["in"] * price.input_picodollars + usage["out"] * price.output_picodollars
         flags = () if usage else ("no_usage",)
         return Derived(
             input_tokens=usage.get("in"),
@@ -102,7 +107,7 @@ class FakeDeriving:
     calls: CallColumns | None = None
 
     def target(self, target: target_pb2.Target) -> FakeTarget:
-        return FakeTarget()
+        return FakeTarget(target)
 
     def report(
         self,

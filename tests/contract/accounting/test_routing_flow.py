@@ -8,6 +8,7 @@ import pytest
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as accounting_pb
 from srbench.v1 import routing_flow_pb2 as pb
+from srbench.v1 import run_times_pb2
 from srbench.v1 import work_queue_service_pb2 as queue_pb
 from srbench_kit import wire
 from srbench_kit.values import to_value
@@ -66,3 +67,18 @@ async def test_a_preview_flows_and_is_narrowed_by_what_the_router_would_do(
     # What comes later is found, too.
     await writer.send(facts.outcome(16, **previewed(16, "nobody", "hard")))
     assert await cells(model="nobody") == [16]
+
+
+async def test_times_are_given_by_target_in_the_order_of_the_plan(
+    service: Any, planner: Any, writer: Any, facts: Any
+) -> None:
+    planner.add_run(max_cost=10**9)
+    await writer.send(facts.dispatch(0), facts.settle(0, cost=60), facts.outcome(0))
+    found = await service.gateway.GetRunTimes(run_times_pb2.GetRunTimesRequest(run_id=RUN))
+    assert [(row.target_id, row.answer_count, row.first_token_count) for row in found.targets] == [
+        ("fast", 1, 1),
+        ("slow", 0, 0),
+    ]
+    fast, slow = found.targets
+    assert (set(fast.answer_quantiles_s), set(fast.first_token_quantiles_s)) == ({0.6}, {0.2})
+    assert (len(fast.answer_quantiles_s), len(slow.answer_quantiles_s)) == (101, 0)

@@ -9,7 +9,7 @@ import zstandard
 from srbench.v1 import accounting_service_pb2 as accounting
 from srbench.v1 import accounting_service_pb2_grpc as accounting_rpc
 from srbench.v1 import comparison_pb2 as comparison
-from srbench.v1 import judging_pb2, report_pb2, routing_flow_pb2
+from srbench.v1 import judging_pb2, price_estimate_pb2, report_pb2, routing_flow_pb2, run_times_pb2, usage_pb2
 from srbench.v1 import ledger_service_pb2 as ledger
 from srbench.v1 import ledger_service_pb2_grpc as ledger_rpc
 from srbench_kit import auth, pages
@@ -28,6 +28,7 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         self.evidence: bytes | None = None
         self.knows_run = True
         self.audits: list[judging_pb2.ImportAuditRequest] = []
+        self.prices: dict[str, usage_pb2.Price] = {}
 
     def _enter(self, request: Any, context: Any) -> None:
         auth.require_role(context, "gateway")
@@ -69,6 +70,19 @@ class FakeAccounting(accounting_rpc.AccountingServiceServicer):
         self._enter(request, context)
         found = routing_flow_pb2.RoutingFlow(run_id=request.run_id, cell_count=2)
         found.rows.add(target_id="s", benchmark="arc-agi-2", outcome="pending", cell_count=2)
+        return found
+
+    async def GetRunTimes(self, request: Any, context: Any) -> run_times_pb2.RunTimes:
+        self._enter(request, context)
+        found = run_times_pb2.RunTimes(run_id=request.run_id)
+        found.targets.add(target_id="s", answer_count=1, answer_quantiles_s=[0.5] * 101)
+        return found
+
+    async def EstimatePrices(self, request: Any, context: Any) -> price_estimate_pb2.PriceEstimate:
+        self._enter(request, context)
+        self.prices = dict(request.prices)
+        found = price_estimate_pb2.PriceEstimate(run_id=request.run_id)
+        found.targets.add(target_id="s", call_count=2, frozen_cost_picodollars=10**12, estimated_unknown_count=1)
         return found
 
     async def ListOutcomes(self, request: Any, context: Any) -> accounting.ListOutcomesResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -316,3 +317,31 @@ async def test_every_answer_forbids_caching_sniffing_and_framing(stand: Any) -> 
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["content-security-policy"].startswith("default-src 'none'")
         assert "server" not in headers
+
+
+async def test_prices_are_asked_as_targets_write_them_and_estimates_keep_the_unknown_null(stand: Any) -> None:
+    price = {"input": 0.075, "cached_input": 0, "cache_write": 1, "output": 2.5}
+    path = f"{V1}/runs/{await stand.run()}/price-estimate"
+    answer = await stand.http.get(path, params={"prices": json.dumps({"m": price})})
+    (row,) = fits(answer, "get", "/runs/{run_id}/price-estimate")["targets"]
+    assert (row["frozen_cost_usd"], row["estimated_cost_usd"], row["estimated_unknown_count"]) == (1.0, None, 1)
+    sent = stand.accounting.prices["m"]
+    assert (sent.input_picodollars, sent.output_picodollars, sent.HasField("cache_write_1h_picodollars")) == (
+        75_000,
+        2_500_000,
+        False,
+    )
+
+
+NO_PRICES = ["[]", "{", '{"m": 1}', '{"m": {"input": 1}}', '{"m": {"input": 1, "output": 1, "dear": 1}}']
+FREE = {"cached_input": 0, "cache_write": 0, "output": 0}
+
+
+@pytest.mark.parametrize(
+    "prices", NO_PRICES + [json.dumps({"m": FREE | {"input": bad}}) for bad in (-1, 1e9, 1e-7, True, "1")]
+)
+async def test_what_is_no_price_is_refused(stand: Any, prices: str) -> None:
+    answer = await stand.http.get(f"{V1}/runs/{await stand.run()}/price-estimate", params={"prices": prices})
+    assert answer.status_code == 400
+    assert answer.json()["reason"] == "BAD_PRICE"
+    assert stand.accounting.prices == {}

@@ -34,6 +34,7 @@ CORE = (
     "routing",
     "routers",
     "routing_flow",
+    "run_times",
     "saving_interval",
     "savings",
     "settlement",

@@ -81,6 +81,11 @@ export async function postFile(path: string, deadlineMs = 600_000): Promise<Blob
   return file
 }
 
+/** A path whose answer is text. Throws `ApiError` as every request does. */
+export function getText<S extends PathOf<'get'> & string>(path: S, options: Options<S, 'get'> = {}): Promise<string> {
+  return send('GET', path, options, text) as Promise<string>
+}
+
 /** The address of a path with its parameters, for links and event sources. */
 export function address(path: string, params: Record<string, unknown> = {}, query: Record<string, unknown> = {}): string {
   const filled = path.replace(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(String(params[name])))
@@ -101,7 +106,7 @@ interface Plain {
 }
 
 /** One request, made once: nothing is ever retried here, so a write is never sent twice. */
-async function send(method: string, path: string, options: Plain): Promise<unknown> {
+async function send(method: string, path: string, options: Plain, take = read): Promise<unknown> {
   const deadline = AbortSignal.timeout(options.deadlineMs ?? DEADLINE_MS)
   const signal = options.signal ? AbortSignal.any([options.signal, deadline]) : deadline
   const headers: Record<string, string> = { accept: 'application/json' }
@@ -112,16 +117,20 @@ async function send(method: string, path: string, options: Plain): Promise<unkno
     init.body = stringifyExact(options.body)
   }
   let response: Response
-  let text: string
+  let body: string
   try {
     response = await fetch(address(path, options.path as never, options.query as never), init)
-    text = await response.text()
+    body = await response.text()
   } catch (error) {
     if (options.signal?.aborted) throw error
     if (deadline.aborted) throw new ApiError('timeout', 'The service did not answer in time.')
     throw new ApiError('unreachable', 'The service cannot be reached.')
   }
-  return read(response, text)
+  return take(response, body)
+}
+
+function text(response: Response, body: string): unknown {
+  return response.ok ? body : read(response, body)
 }
 
 function read(response: Response, text: string): unknown {

@@ -64,6 +64,13 @@ export const spendQuery = (runId: string, active: boolean) =>
     placeholderData: (previous) => previous,
   })
 
+/** One call with its texts. */
+export const callQuery = (runId: string, callId: string) =>
+  queryOptions({
+    queryKey: ['call', runId, callId],
+    queryFn: ({ signal }) => get('/runs/{run_id}/calls/{call_id}', { path: { run_id: runId, call_id: callId }, signal }),
+  })
+
 export const datasetsQuery = queryOptions({
   queryKey: ['datasets'],
   queryFn: ({ signal }) => get('/datasets', { signal }),

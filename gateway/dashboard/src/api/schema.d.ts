@@ -912,6 +912,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sr-bench/v1/runs/{run_id}/times": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives the distributions of a run's times by target: of answers, and to the first token. */
+        get: operations["times"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sr-bench/v1/runs/{run_id}/price-estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Estimates what a run's saved calls would have cost at other prices. Nothing is called. */
+        get: operations["price_estimate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sr-bench/v1/runs/{run_id}/judging": {
         parameters: {
             query?: never;
@@ -2577,6 +2611,13 @@ export interface components {
             /** @description Why worst-case costs are absent; empty when they are known. */
             worst_case_gaps: components["schemas"]["SpendGap"][];
         };
+        /** @description What a run's saved calls would have cost at other prices. Nothing is called and nothing is kept. The same answers are taken as given: a router that knew of the prices might have chosen otherwise. */
+        PriceEstimate: {
+            /** @description The run. */
+            run_id: string;
+            /** @description A row a target, in the order of the plan. */
+            targets: components["schemas"]["TargetPriceEstimate"][];
+        };
         /** @description One profile. */
         Profile: {
             /** @description Its id. */
@@ -3044,6 +3085,13 @@ export interface components {
             /** @constant */
             manifest_summary: true;
         };
+        /** @description How long a run's answers took, as distributions. Percentiles are those of the report. */
+        RunTimes: {
+            /** @description The run. */
+            run_id: string;
+            /** @description A row a target, in the order of the plan. */
+            targets: components["schemas"]["TargetTimes"][];
+        };
         /** @description What a candidate saves, with the range that unknown costs leave open and what the choice of cases adds to it. */
         SavingInterval: {
             /** @description The saving in percent if every unknown cost were as bad for the candidate as its bounds allow. */
@@ -3173,6 +3221,21 @@ export interface components {
             /** @description Calls without one. */
             unknown_finish_reason: number;
         };
+        /** @description What one target's own calls cost, from what their receipts say of tokens; without corrections and settlements. */
+        TargetPriceEstimate: {
+            /** @description The target. */
+            target_id: string;
+            /** @description Its calls that were accepted, or may have been. */
+            call_count: number;
+            /** @description Calls whose cost is unknown at the frozen prices, and those at the prices asked for. */
+            frozen_unknown_count: number;
+            /** @description As `frozen_unknown_count`. */
+            estimated_unknown_count: number;
+            /** @description Their cost at the frozen prices; absent when that of a call is unknown. */
+            frozen_cost_usd: number | null;
+            /** @description Their cost at the prices asked for; absent when that of a call is unknown. */
+            estimated_cost_usd: number | null;
+        };
         /** @description A target's identity in a report. */
         TargetProfile: {
             /** @description Its id. */
@@ -3185,6 +3248,19 @@ export interface components {
             request_params: unknown;
             /** @description Its configuration hash; empty when it has none. */
             config_hash: string | null;
+        };
+        /** @description How long one target's answers took. Of a recovery, only what itself asked. */
+        TargetTimes: {
+            /** @description The target. */
+            target_id: string;
+            /** @description Answered cells whose time is known. */
+            answer_count: number;
+            /** @description Their quantiles 0, 0.01, … 1 in seconds: 101 values, linear between neighbours; none without a known time. A cell's time is the sum of its subject calls'. */
+            answer_quantiles_s: number[];
+            /** @description Subject calls whose time to the first token is known. */
+            first_token_count: number;
+            /** @description Their quantiles 0, 0.01, … 1 in seconds; none without a known time. */
+            first_token_quantiles_s: number[];
         };
         /** @description The four exclusive token buckets of one call, filled in by accounting. An absent bucket is unknown; it is never zero. */
         TokenUsage: {
@@ -5534,6 +5610,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RoutingFlow"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    times: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTimes"];
+                };
+            };
+            /** @description The request failed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    price_estimate: {
+        parameters: {
+            query: {
+                /** @description Prices by model as in targets, in US dollars per million tokens, as a JSON object. */
+                prices: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriceEstimate"];
                 };
             };
             /** @description The request failed. */

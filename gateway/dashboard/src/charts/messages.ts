@@ -3,6 +3,8 @@ import { defineMessages } from '../i18n/messages'
 export const messages = defineMessages(
   {
     asTable: 'The same as a table',
+    timeAxis: 'Time, equal ratios equally far apart',
+    ecdfLabel: '{title}: share of answers by time, for {names}',
     costAxis: 'Cost in US dollars',
     costAxisLog: 'Cost in US dollars, equal ratios equally far apart',
     qualityAxis: 'Quality',
@@ -51,6 +53,8 @@ export const messages = defineMessages(
   },
   {
     asTable: '以表格显示',
+    timeAxis: '时间（对数刻度）',
+    ecdfLabel: '{title}：{names} 在各时间内的占比',
     costAxis: '成本（美元）',
     costAxisLog: '成本（美元，对数刻度）',
     qualityAxis: '质量',

@@ -1,10 +1,9 @@
 import { defineMessages, useTexts } from '../i18n/messages'
-
-export type Grid = number[][]
+import type { Grid } from './gridDiff'
 
 const messages = defineMessages(
-  { grid: '{title}: {rows} rows, {columns} columns', input: 'Input', output: 'Output', pair: 'Pair {n}', test: 'Test {n}' },
-  { grid: '{title}：{rows} 行 {columns} 列', input: '输入', output: '输出', pair: '示例 {n}', test: '测试 {n}' },
+  { grid: '{title}: {rows} rows, {columns} columns', marked: '{grid}; {n} {n|cell|cells} crossed', input: 'Input', output: 'Output', pair: 'Pair {n}', test: 'Test {n}' },
+  { grid: '{title}：{rows} 行 {columns} 列', marked: '{grid}；{n} 个单元格打叉', input: '输入', output: '输出', pair: '示例 {n}', test: '测试 {n}' },
 )
 
 /** Whether `value` is a rectangular grid of digits. */
@@ -24,17 +23,21 @@ export function gridsIn(value: unknown): Grid[] | null {
   return Array.isArray(value) && value.length > 0 && value.length <= 20 && value.every(isGrid) ? value : null
 }
 
-/** One grid, drawn: a path for each colour, for large tasks have thousands of cells. Its digit is its title, so that colour alone says nothing. */
-export function GridView({ grid, title }: { grid: Grid; title: string }) {
+/**
+ * One grid, drawn: a path for each colour, for large tasks have thousands of cells. Its digit is its title, so that colour alone says
+ * nothing; cells in `marked` (`row * width + column`) are crossed.
+ */
+export function GridView({ grid, title, marked }: { grid: Grid; title: string; marked?: ReadonlySet<number> | undefined }) {
   const t = useTexts(messages)
   const columns = grid[0]?.length ?? 0
+  const whole = t('grid', { title, rows: grid.length, columns })
   const size = Math.max(6, Math.min(18, Math.floor(210 / Math.max(columns, grid.length))))
   return (
     <figure className="grid-figure">
       <figcaption>{title}</figcaption>
       <svg
         role="img"
-        aria-label={t('grid', { title, rows: grid.length, columns })}
+        aria-label={marked ? t('marked', { grid: whole, n: marked.size }) : whole}
         width={columns * size}
         height={grid.length * size}
         viewBox={`0 0 ${columns * size} ${grid.length * size}`}
@@ -44,9 +47,22 @@ export function GridView({ grid, title }: { grid: Grid; title: string }) {
             <title>{cell}</title>
           </path>
         ))}
+        {/* Dark under light, so that crosses are seen on every colour. */}
+        {marked && <path className="grid-mark under" d={crosses(marked, columns, size)} />}
+        {marked && <path className="grid-mark" d={crosses(marked, columns, size)} />}
       </svg>
     </figure>
   )
+}
+
+function crosses(cells: ReadonlySet<number>, columns: number, size: number): string {
+  const [near, far] = [size * 0.25, size * 0.75]
+  return [...cells]
+    .map((cell) => {
+      const [x, y] = [(cell % columns) * size, Math.floor(cell / columns) * size]
+      return `M${x + near} ${y + near}L${x + far} ${y + far}M${x + far} ${y + near}L${x + near} ${y + far}`
+    })
+    .join('')
 }
 
 function coloursOf(grid: Grid): number[] {

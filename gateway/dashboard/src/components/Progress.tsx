@@ -8,8 +8,8 @@ const messages = defineMessages(
   { of: '{done} / {total}', failed: '{n} 个失败', label: '进度：{total} 个单元中 {done} 个已结束，其中 {failed} 个失败' },
 )
 
-/** How many planned cells have ended, and how many of those without an answer. The denominator is always the plan's. */
-export function CellProgress({ progress }: { progress: Progress | null | undefined }) {
+/** How many planned cells have ended, and, unless `brief`, how many of those without an answer. The denominator is always the plan's. */
+export function CellProgress({ progress, brief = false }: { progress: Progress | null | undefined; brief?: boolean }) {
   const t = useTexts(messages)
   if (!progress) return null
   const { total, completed, failed } = progress
@@ -23,7 +23,7 @@ export function CellProgress({ progress }: { progress: Progress | null | undefin
       </Bar.Root>
       <span className="figure" role="progressbar" aria-valuemin={0} aria-valuemax={total} aria-valuenow={completed + failed} aria-label={t('label', words)}>
         {t('of', words)}
-        {failed > 0 && <span className="bad"> · {t('failed', { n: words.failed })}</span>}
+        {failed > 0 && !brief && <span className="bad"> · {t('failed', { n: words.failed })}</span>}
       </span>
     </div>
   )

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fill, type Messages } from './messages'
 
 type Area = Messages<Record<string, string>>
-const modules = import.meta.glob<Record<string, unknown>>(['../pages/**/messages.ts', '../kept/messages.ts', '../charts/messages.ts', './common.ts'], { eager: true })
+const modules = import.meta.glob<Record<string, unknown>>(['../pages/**/messages.ts', '../kept/messages.ts', '../answers/messages.ts', '../glossary/messages.ts', '../charts/messages.ts', './common.ts'], { eager: true })
 const areas = Object.entries(modules).flatMap(([path, module]) => Object.values(module).filter(isArea).map((area) => [path, area] as const))
 
 // Words that are the same in both languages: names, and units.

@@ -24,6 +24,7 @@ const REFUSALS: Record<string, string> = {
   BAD_PAGE_TOKEN: '此页的位置已失效，请从第一页重新开始。',
   BAD_CURSOR: '此页的位置已失效，请从第一页重新开始。',
   BAD_PARAMETER: '地址中的参数 {field} 不合要求。',
+  BAD_PRICE: '价格不合要求：应为该运行的模型的价格，以美元 / 百万 token 计，最多 6 位小数。',
   BAD_PROFILE: '没有这种规模。',
   BAD_QUERY: '搜索条件不合要求。',
   BAD_REPLAY: '这两次运行不能用于回放。',

@@ -4,11 +4,11 @@ import { Link } from '@tanstack/react-router'
 import { Suspense } from 'react'
 import { get } from '../../api/client'
 import { DetailPane, type Walk } from '../../components/DetailPane'
-import { Extracted } from '../../components/Extracted'
+import { Extracted, type Against } from '../../components/Extracted'
 import { lazily } from '../../components/lazily'
 import { Empty, Loaded, Loading } from '../../components/Notices'
 import { PlainText } from '../../components/PlainText'
-import { Question } from '../../components/Question'
+import { Question, type Pick } from '../../components/Question'
 import { Value } from '../../components/Value'
 import { usd } from '../../format/numbers'
 import { duration } from '../../format/time'
@@ -42,13 +42,21 @@ export function PairPane({ filter, caseId, walk, diff, onDiff, onClose }: Props)
   return (
     <DetailPane title={caseId} walk={walk} onClose={onClose}>
       <Loaded query={question} what={t('whatPair')}>
-        {(asked) => <Question question={asked} />}
+        {(asked) => <Question question={asked} picks={picksOf(pair.data ?? null, filter)} />}
       </Loaded>
       <Loaded query={pair} what={t('whatPair')}>
         {(found) => (found ? <Answers pair={found} filter={filter} diff={diff} onDiff={onDiff} /> : <Empty title={t('gone')} />)}
       </Loaded>
     </DetailPane>
   )
+}
+
+function picksOf(pair: Pair | null, filter: PairFilter): Pick[] {
+  const sides: [string, PairSide | null | undefined][] = [
+    [filter.target, pair?.candidate],
+    [filter.baselineTarget, pair?.baseline],
+  ]
+  return sides.flatMap(([name, side]) => (side && side.status === 'completed' ? [{ name, answer: side.answer, correct: side.correct }] : []))
 }
 
 function Answers({ pair, filter, diff, onDiff }: { pair: Pair; filter: PairFilter; diff: Diff; onDiff: (diff: Diff | undefined) => void }) {
@@ -58,7 +66,7 @@ function Answers({ pair, filter, diff, onDiff }: { pair: Pair; filter: PairFilte
     <>
       <div className="sides">
         {pair.baseline && <Side runId={filter.baseline} target={filter.baselineTarget} caseId={pair.case_id} side={pair.baseline} />}
-        {pair.candidate && <Side runId={filter.candidate} target={filter.target} caseId={pair.case_id} side={pair.candidate} />}
+        {pair.candidate && <Side runId={filter.candidate} target={filter.target} caseId={pair.case_id} side={pair.candidate} against={pair.baseline ? { name: filter.baselineTarget, answer: pair.baseline.answer } : undefined} />}
       </div>
       {before !== null && after !== null && (
         <section className="stack-gap" aria-label={t('difference')}>
@@ -92,9 +100,10 @@ interface SideProps {
   target: string
   caseId: string
   side: PairSide
+  against?: Against | undefined
 }
 
-function Side({ runId, target, caseId, side }: SideProps) {
+function Side({ runId, target, caseId, side, against }: SideProps) {
   const t = useTexts(messages)
   return (
     <section className="side" aria-label={target}>
@@ -116,7 +125,7 @@ function Side({ runId, target, caseId, side }: SideProps) {
           <Value>{duration(side.latency_s)}</Value>
         </Fact>
         <Fact name={t('extracted')}>
-          <Extracted answer={side.answer} />
+          <Extracted answer={side.answer} against={against} />
         </Fact>
       </dl>
       {side.final !== null && <PlainText label={`${t('answer')}: ${target}`}>{side.final}</PlainText>}

@@ -3,7 +3,8 @@ import { Link } from '@tanstack/react-router'
 import type { Run } from '../../api/types'
 import { Section } from '../../components/Page'
 import { Value } from '../../components/Value'
-import { count, points } from '../../format/numbers'
+import { count, points, usd } from '../../format/numbers'
+import { Term, type Figure } from '../../glossary/Term'
 import { sentence, useTexts, type Translate } from '../../i18n/messages'
 import { useSayings } from '../../i18n/sentences'
 import { bandOf, NonInferiority } from './NonInferiority'
@@ -62,20 +63,32 @@ function Card({ row, name, translated, onQuestions }: { row: Comparison; name: s
       {row.non_inferiority && <NonInferiority row={row} found={row.non_inferiority} />}
       <dl className="verdict-figures">
         <div>
-          <dt>{t('quality')}</dt>
+          <dt>
+            <Term term="paired" compared figures={[{ name: row.candidate_target_id, text: points(row.quality_delta) }]}>
+              {t('quality')}
+            </Term>
+          </dt>
           <dd>
             <span className="figure big">{points(row.quality_delta)}</span>
             <span className="note block">{t('qualityOf', { interval: range(row.quality_delta_adaptive_ci95, points) ?? t('noInterval') })}</span>
           </dd>
         </div>
         <div>
-          <dt>{t('savingTotal')}</dt>
+          <dt>
+            <Term term="saving" compared figures={costsOf(row)}>
+              {t('savingTotal')}
+            </Term>
+          </dt>
           <dd>
             <Saving row={row} translated={translated} />
           </dd>
         </div>
         <div>
-          <dt>{t('record')}</dt>
+          <dt>
+            <Term term="record" compared figures={[{ name: 'McNemar', text: `p ${pValue(row.mcnemar_p)}` }, { name: 'Holm', text: `p ${pValue(row.mcnemar_p_holm)}` }]}>
+              {t('record')}
+            </Term>
+          </dt>
           <dd>
             <span className="figure big">{[row.wins, row.losses, row.ties].map((n) => count(n)).join(' / ')}</span>
             <span className="note block">{t('pairs', { n: count(row.paired_cases) ?? '', p: pValue(row.mcnemar_p_holm) })}</span>
@@ -92,6 +105,13 @@ function Card({ row, name, translated, onQuestions }: { row: Comparison; name: s
       </div>
     </li>
   )
+}
+
+function costsOf(row: Comparison): Figure[] {
+  return [
+    { name: row.candidate_target_id, text: usd(row.candidate_total_cost_usd) },
+    { name: row.baseline_target_id, text: usd(row.baseline_total_cost_usd) },
+  ]
 }
 
 /** The verdict in words: the service's own sentence, or the same from its figures in another language. */

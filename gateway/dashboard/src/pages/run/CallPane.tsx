@@ -1,6 +1,8 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { address } from '../../api/client'
 import { exactSum, type Exact } from '../../api/exactJson'
+import { callQuery } from '../../api/queries'
 import type { Call, TokenUsage } from '../../api/types'
 import { CopyCommand } from '../../components/CopyCommand'
 import { DetailPane, type Walk } from '../../components/DetailPane'
@@ -15,13 +17,14 @@ import { count, usd } from '../../format/numbers'
 import { duration, moment } from '../../format/time'
 import { useTexts } from '../../i18n/messages'
 import { useEnd } from '../../i18n/ends'
-import { Texts, useCall } from './CallTexts'
+import { Texts } from './CallTexts'
+import { Trace } from './trace/Trace'
 import { messages } from './messages'
 
 /** One call with its texts, tokens and evidence. */
 export function CallPane({ runId, callId, walk, onClose }: { runId: string; callId: string; walk: Walk; onClose: () => void }) {
   const t = useTexts(messages)
-  const call = useCall(runId, callId)
+  const call = useQuery(callQuery(runId, callId))
   return (
     <DetailPane title={call.data ? `${call.data.case_id} · ${call.data.target_id}` : callId} walk={walk} onClose={onClose}>
       <Loaded query={call} what={t('whatAnswer')}>
@@ -58,6 +61,7 @@ function CallView({ runId, call }: { runId: string; call: Call }) {
         </Tile>
       </Tiles>
       <Fault reason={call.reason} text={call.error} />
+      <Trace runId={runId} call={call} />
       <Texts call={call} />
       <h3>{t('buckets')}</h3>
       <Buckets usage={call.usage} flags={call.usage_flags} />

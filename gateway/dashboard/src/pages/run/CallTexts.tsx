@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { get } from '../../api/client'
+import { callQuery } from '../../api/queries'
 import type { Call } from '../../api/types'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Loaded } from '../../components/Notices'
@@ -7,17 +7,10 @@ import { PlainText } from '../../components/PlainText'
 import { useTexts } from '../../i18n/messages'
 import { messages } from './messages'
 
-export function useCall(runId: string, callId: string) {
-  return useQuery({
-    queryKey: ['call', runId, callId],
-    queryFn: ({ signal }) => get('/runs/{run_id}/calls/{call_id}', { path: { run_id: runId, call_id: callId }, signal }),
-  })
-}
-
 /** What a call said. All of it is text from outside. */
 export function CallTexts({ runId, callId }: { runId: string; callId: string }) {
   const t = useTexts(messages)
-  const call = useCall(runId, callId)
+  const call = useQuery(callQuery(runId, callId))
   return (
     <Loaded query={call} what={t('whatAnswer')}>
       {(found) => <Texts call={found} />}

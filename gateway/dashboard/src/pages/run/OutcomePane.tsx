@@ -3,13 +3,15 @@ import { Link } from '@tanstack/react-router'
 import { get } from '../../api/client'
 import { ACTIVE_MS } from '../../api/queries'
 import type { CallRow, Outcome, Run } from '../../api/types'
+import { Dialogue } from '../../answers/Dialogue'
+import { GradeView } from '../../answers/GradeView'
 import { DetailPane, type Walk } from '../../components/DetailPane'
-import { Extracted } from '../../components/Extracted'
+import { Extracted, type Against } from '../../components/Extracted'
 import { Fault } from '../../components/Fault'
 import { JsonBlock } from '../../components/JsonBlock'
 import { Empty, Loaded } from '../../components/Notices'
 import { Tile, Tiles } from '../../components/Page'
-import { Question } from '../../components/Question'
+import { Question, type Pick } from '../../components/Question'
 import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
 import { decimal, usd } from '../../format/numbers'
@@ -54,7 +56,7 @@ function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
     queryFn: ({ signal }) => get('/runs/{run_id}/calls', { path: { run_id: run.id }, query: { case_id: outcome.case_id, target_id: outcome.target_id }, signal }),
     enabled: run.manifest.mode !== 'preview',
   })
-  const chosen = typeof outcome.answer === 'string' ? outcome.answer : undefined
+  const others = useOthers(run, outcome)
   if (run.manifest.mode === 'preview') {
     return (
       <>
@@ -85,15 +87,16 @@ function OutcomeView({ run, outcome }: { run: Run; outcome: Outcome }) {
       </Tiles>
       <Fault reason={outcome.reason} text={outcome.error} />
       <Loaded query={question} what={t('whatQuestion')}>
-        {(asked) => <Question question={asked} chosen={chosen} />}
+        {(asked) => <Question question={asked} picks={[outcome, ...others].filter((row) => row.status === 'completed').map(pickOf)} />}
       </Loaded>
       <h3>{t('extracted')}</h3>
-      <Extracted answer={outcome.answer} />
+      <Extracted answer={outcome.answer} against={rightOf(outcome, others)} />
+      <GradeView details={outcome.details} />
       <Loaded query={calls} what={t('whatCalls')}>
         {(page) => <AnswersOf run={run} calls={page.calls} />}
       </Loaded>
       <NoteBox runId={run.id} outcome={outcome} />
-      <Others run={run} outcome={outcome} />
+      <Others runId={run.id} rows={others} />
       <JsonBlock title={t('graderDetails')} value={outcome.details} />
     </>
   )
@@ -106,6 +109,7 @@ function AnswersOf({ run, calls }: { run: Run; calls: CallRow[] }) {
   return (
     <>
       {last && <CallTexts runId={run.id} callId={last.id} />}
+      {calls.length > 1 && <Dialogue runId={run.id} calls={calls} />}
       <h3>{t('callsOfCell')}</h3>
       <ul className="plain-list">
         {calls.map((call) => (
@@ -124,14 +128,27 @@ function AnswersOf({ run, calls }: { run: Run; calls: CallRow[] }) {
 }
 
 /** The same case on the run's other targets. */
-function Others({ run, outcome }: { run: Run; outcome: Outcome }) {
-  const t = useTexts(messages)
+function useOthers(run: Run, outcome: Outcome): Outcome[] {
   const others = useQuery({
     queryKey: ['same-case', run.id, outcome.case_id],
     queryFn: ({ signal }) => get('/runs/{run_id}/results', { path: { run_id: run.id }, query: { q: outcome.case_id.slice(0, 200) }, signal }),
     enabled: run.manifest.targets.length > 1,
   })
-  const rows = (others.data?.results ?? []).filter((row) => row.case_id === outcome.case_id && row.cell !== outcome.cell)
+  return (others.data?.results ?? []).filter((row) => row.case_id === outcome.case_id && row.cell !== outcome.cell)
+}
+
+function pickOf(row: Outcome): Pick {
+  return { name: row.target_id, answer: row.answer, correct: row.correct }
+}
+
+/** Reference answers never come here: a wrong answer is held against another target's right one. */
+function rightOf(outcome: Outcome, others: readonly Outcome[]): Against | undefined {
+  const right = outcome.correct === true ? undefined : others.find((row) => row.correct === true)
+  return right && { name: `${right.target_id} ✓`, answer: right.answer }
+}
+
+function Others({ runId, rows }: { runId: string; rows: Outcome[] }) {
+  const t = useTexts(messages)
   if (rows.length === 0) return null
   return (
     <>
@@ -155,7 +172,7 @@ function Others({ run, outcome }: { run: Run; outcome: Outcome }) {
             {rows.map((row) => (
               <tr key={row.cell}>
                 <th scope="row">
-                  <Link from="/runs/$runId/questions" to="/runs/$runId/questions" params={{ runId: run.id }} search={(old) => ({ ...old, cell: row.cell, at: undefined })}>
+                  <Link from="/runs/$runId/questions" to="/runs/$runId/questions" params={{ runId }} search={(old) => ({ ...old, cell: row.cell, at: undefined })}>
                     {row.target_id}
                   </Link>
                 </th>

@@ -2,13 +2,14 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Suspense } from 'react'
 import { reportQuery, runQuery } from '../../api/queries'
-import type { Metrics, Report } from '../../api/types'
+import type { Metrics, Report, Run } from '../../api/types'
 import { lazily } from '../../components/lazily'
 import { Loaded, Loading } from '../../components/Notices'
 import { Section } from '../../components/Page'
 import { Reason } from '../../components/Reason'
 import { Scroll } from '../../components/Scroll'
 import { Value } from '../../components/Value'
+import { Term, type TermName } from '../../glossary/Term'
 import { count, decimal, percent, usd } from '../../format/numbers'
 import { duration } from '../../format/time'
 import { useTexts, type Translate } from '../../i18n/messages'
@@ -20,7 +21,11 @@ import { Estimates } from './Estimates'
 import { Judging } from './judging/Judging'
 import { questionsOf } from './flow/questionsOf'
 import { Routing } from './Routing'
+import { figureOf } from './terms/figures'
+import { messages as termMessages } from './terms/messages'
 import { TokensAndSpend } from './spend/TokensAndSpend'
+import { Times } from './times/Times'
+import { WhatIf } from './whatif/WhatIf'
 
 const RoutingFlow = lazily(() => import('./flow/RoutingFlow').then((module) => module.RoutingFlow))
 
@@ -32,12 +37,12 @@ export function ResultsTab() {
   const report = useQuery(reportQuery(runId, run.data?.updated_at ?? null))
   return (
     <Loaded query={report} what={t('whatReport')}>
-      {(found) => <ReportView report={found} runId={runId} version={run.data?.updated_at ?? null} router={run.data?.manifest.targets.some((target) => target.kind === 'mom') ?? false} />}
+      {(found) => <ReportView report={found} run={run.data} runId={runId} version={run.data?.updated_at ?? null} router={run.data?.manifest.targets.some((target) => target.kind === 'mom') ?? false} />}
     </Loaded>
   )
 }
 
-function ReportView({ report, runId, version, router }: { report: Report; runId: string; version: number | null; router: boolean }) {
+function ReportView({ report, run, runId, version, router }: { report: Report; run: Run | undefined; runId: string; version: number | null; router: boolean }) {
   const t = useTexts(messages)
   const navigate = useNavigate()
   const translated = useSayings(report.sayings)
@@ -51,7 +56,7 @@ function ReportView({ report, runId, version, router }: { report: Report; runId:
         <Estimates rows={targets} />
       ) : (
         <Section title={t('comparison')} note={preview ? undefined : t('comparisonNote')}>
-          <TargetTable rows={targets} preview={preview} />
+          <TargetTable rows={targets} benchmarks={report.benchmarks} preview={preview} />
         </Section>
       )}
       {!preview && !replay && (
@@ -72,9 +77,11 @@ function ReportView({ report, runId, version, router }: { report: Report; runId:
       </div>
       {!preview && (
         <>
+          {!replay && <Times runId={runId} version={version} />}
           <Outputs targets={targets} />
           <Continuity targets={targets} />
           {!replay && <TokensAndSpend targets={targets} />}
+          {!replay && run && <WhatIf run={run} />}
         </>
       )}
       {report.limitations.length > 0 && (
@@ -97,8 +104,10 @@ function unknownCost(t: Translate<typeof messages.en>, row: Metrics): string {
   return t('costWhy', { known: usd(row.known_cost_usd) ?? '' })
 }
 
-function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
+function TargetTable({ rows, benchmarks, preview }: { rows: Metrics[]; benchmarks: Metrics[]; preview: boolean }) {
   const t = useTexts(messages)
+  const terms = useTexts(termMessages)
+  const said = (term: TermName) => rows.map((row) => ({ name: row.id, text: figureOf(term, row, benchmarks, terms) }))
   return (
     <Scroll label={t('comparison')}>
       <table className="table" aria-label={t('comparison')}>
@@ -108,11 +117,19 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
             {!preview && (
               <>
                 <th scope="col" className="num">
-                  {t('macro')}
+                  <Term term="macro" figures={said('macro')}>
+                    {t('macro')}
+                  </Term>
                 </th>
-                <th scope="col">{t('accuracy')}</th>
+                <th scope="col">
+                  <Term term="accuracy" figures={said('accuracy')}>
+                    {t('accuracy')}
+                  </Term>
+                </th>
                 <th scope="col" className="num">
-                  {t('correct')}
+                  <Term term="denominator" figures={said('denominator')}>
+                    {t('correct')}
+                  </Term>
                 </th>
               </>
             )}
@@ -122,21 +139,31 @@ function TargetTable({ rows, preview }: { rows: Metrics[]; preview: boolean }) {
               </th>
             )}
             <th scope="col" className="num">
-              {t('failures')}
+              <Term term="failures" figures={said('failures')}>
+                {t('failures')}
+              </Term>
             </th>
             {!preview && (
               <>
                 <th scope="col" className="num">
-                  {t('observed')}
+                  <Term term="observed" figures={said('observed')}>
+                    {t('observed')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('neutral')}
+                  <Term term="neutral" figures={said('neutral')}>
+                    {t('neutral')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('latency')}
+                  <Term term="latency" figures={said('latency')}>
+                    {t('latency')}
+                  </Term>
                 </th>
                 <th scope="col" className="num">
-                  {t('ttft')}
+                  <Term term="ttft" figures={said('ttft')}>
+                    {t('ttft')}
+                  </Term>
                 </th>
               </>
             )}
@@ -243,7 +270,11 @@ function Outputs({ targets }: { targets: Metrics[] }) {
             <tr>
               <th scope="col">{t('target')}</th>
               <th scope="col">{t('outputLimit')}</th>
-              <th scope="col">{t('formatFailed')}</th>
+              <th scope="col">
+                <Term term="format" figures={targets.map(({ id, output_diagnostics: found }) => ({ name: id, text: (found?.strict_format && rate(found.strict_format.failed_cases, found.strict_format.checked_cases)) || null }))}>
+                  {t('formatFailed')}
+                </Term>
+              </th>
               <th scope="col">{t('finishReasons')}</th>
             </tr>
           </thead>
@@ -280,6 +311,7 @@ function Outputs({ targets }: { targets: Metrics[] }) {
 
 function Continuity({ targets }: { targets: Metrics[] }) {
   const t = useTexts(messages)
+  const terms = useTexts(termMessages)
   return (
     <Section title={t('continuity')} note={t('continuityNote')}>
       <Scroll label={t('continuity')}>
@@ -300,7 +332,9 @@ function Continuity({ targets }: { targets: Metrics[] }) {
                 {t('switches')}
               </th>
               <th scope="col" className="num">
-                {t('cacheRate')}
+                <Term term="cacheRead" figures={targets.map((row) => ({ name: row.id, text: figureOf('cacheRead', row, [], terms) }))}>
+                  {t('cacheRate')}
+                </Term>
               </th>
             </tr>
           </thead>

@@ -28,7 +28,7 @@ export function RunTiles({ run, watched }: { run: Run; watched: boolean }) {
     <>
       <Tiles>
         <Tile label={t('cells')} note={progress && t('cellsNote', { completed: count(progress.completed) ?? '', failed: count(progress.failed) ?? '' })}>
-          <CellProgress progress={progress} />
+          <CellProgress progress={progress} brief />
         </Tile>
         <Tile label={t('cost')}>
           <SpendBar spend={spend.data} />

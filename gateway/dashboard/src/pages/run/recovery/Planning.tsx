@@ -26,7 +26,8 @@ export function Planning({ run, actor, start }: { run: Run; actor: string; start
   const t = useTexts(messages)
   const problem = useProblem()
   const session = useSession()
-  const [mode, setMode] = useState<Mode>('undispatched')
+  // Of a completed run every cell was sent.
+  const [mode, setMode] = useState<Mode>(run.status === 'completed' ? 'failed' : 'undispatched')
   const plan = useMutation({
     mutationFn: (wanted: Mode) => post('/runs/{run_id}/recover-plan', { path: { run_id: run.id }, body: { mode: wanted }, deadlineMs: LONG_DEADLINE_MS }),
     onMutate: () => start.reset(),
