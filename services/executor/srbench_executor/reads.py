@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 # A look costs about two microseconds.
 LOOK_S = 0.0005
-LATE_S = 0.2
+LATE_S = 0.1
 # With fewer streams than these open there is time enough to read each as its text comes.
 CROWD = 32
 # Late ones are read so many at a time, with a pause in which the loop goes on with the calls that ended: their work
