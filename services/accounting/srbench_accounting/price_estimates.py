@@ -22,6 +22,8 @@ from srbench_accounting.store import Store
 
 BATCH = 500
 MAX_PRICES = 100
+# A call costs about a tenth of a millisecond, beside all else that the service does.
+MAX_CALLS = 200_000
 # A million dollars per million tokens, as for registered prices.
 MAX_PICODOLLARS = 10**12
 
@@ -53,13 +55,16 @@ class _Target:
 
 
 async def estimate(store: Store, run: KnownRun, prices: Mapping[str, usage_pb2.Price]) -> price_estimate_pb2.PriceEstimate:
-    """The estimate, by target. Raises: `InvalidInput` (`BAD_PRICE`)."""
+    """The estimate, by target. Raises: `InvalidInput` (`BAD_PRICE`, `TOO_MANY_CALLS`)."""
     _check(run, prices)
     targets = [
         _Target((run.targets[index], store.deriving.target(_at(target, prices))), _Sum(), _Sum())
         for index, target in enumerate(run.context.targets)
     ]
     count = await store.reader.run(lambda connection: store.lists.call_page(connection, run.run_no, Start(), 1).total)
+    if count > MAX_CALLS:
+        sentence = f"the run {run.run_id} has {count} calls; expected at most {MAX_CALLS} to price again"
+        raise InvalidInput("TOO_MANY_CALLS", sentence, value=count)
     for first in range(1, count + 1, BATCH):
         last = min(first + BATCH, count + 1)
         await store.reader.run(partial(_add, store, run=run, targets=targets, places=range(first, last)))

@@ -8,6 +8,7 @@ import pytest
 from grpc import aio
 from srbench.v1 import accounting_service_pb2 as pb
 from srbench.v1 import price_estimate_pb2, usage_pb2
+from srbench_accounting import price_estimates
 from srbench_kit import wire
 
 RUN = "run-0123456789abcdef0123"
@@ -70,3 +71,15 @@ async def test_prices_of_other_models_and_impossible_ones_are_refused(
     with pytest.raises(aio.AioRpcError) as caught:
         await service.gateway.EstimatePrices(asked(**prices))
     assert wire.reason(caught.value) == "BAD_PRICE"
+
+
+async def test_a_run_of_too_many_calls_is_refused_before_any_is_priced(
+    service: Any, planner: Any, writer: Any, facts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(planner)
+    await writer.send(facts.dispatch(0), facts.settle(0, cost=60), facts.dispatch(2), facts.settle(2, cost=5))
+    monkeypatch.setattr(price_estimates, "MAX_CALLS", 1)
+    with pytest.raises(aio.AioRpcError) as caught:
+        await service.gateway.EstimatePrices(asked())
+    assert wire.reason(caught.value) == "TOO_MANY_CALLS"
+    assert "has 2 calls; expected at most 1" in str(caught.value.details())
