@@ -19,7 +19,7 @@ class Hub:
     Attributes:
         cut_after: cut each of the next transfers after so many bytes.
         failures: answer so many requests for file contents with status 503 first.
-        limited: answer each of the next requests with status 429 and these headers.
+        limited: answer each of the next requests for files with status 429 and these headers.
         stall: answer nothing until the test has ended.
         gated: repositories that want `token`.
         requests: (method, path, range header or none) in order.
@@ -53,7 +53,7 @@ def handler_of(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 hub.ended.wait()
                 self.close_connection = True
                 return None
-            if hub.limited:
+            if hub.limited and self.path.startswith("/datasets/"):
                 return self.refuse(429, "", hub.limited.pop(0))
             parts = self.path.split("?")[0].strip("/").split("/")
             if parts[0] != "datasets" or parts[3:4] != ["resolve"]:
