@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 PATIENCE_S = 60.0
+# Loops count their timers in milliseconds, from a time that they read some moments before: one may be up so much early.
+EARLY_S = 0.002
 
 
 def until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
