@@ -230,6 +230,15 @@ async def test_a_runner_that_ended_while_the_executor_stood_still_ended_in_time(
     assert (outcome.state, outcome.reason) == (queue_pb.CELL_STATE_DONE, "")
 
 
+async def test_a_runner_that_left_no_result_when_its_time_was_over_is_late(
+    harnesses: Harnesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "over"
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * note.exists()))
+    outcome = await harnesses.run(f"open({str(note)!r}, 'w').close()")
+    assert (outcome.state, outcome.reason) == (queue_pb.CELL_STATE_FAILED, "deadline_exceeded")
+
+
 async def test_a_dead_token_says_why(rig: Any, harnesses: Harnesses, answer_type: Any) -> None:
     outside = """
 import urllib.request

@@ -96,13 +96,19 @@ async def run(
     command += [str(runner.python()), str(runner.script), str(folders.input), str(folders.result)]
     process = _start(command, folders, environment(runner, folders))
     stop: Stop | None = None
+
+    def late() -> Stop | None:
+        # One that has left its result while this process stood still did so in time, for all that is known.
+        ended = process.poll() is not None and folders.result.exists()
+        if ended or time.monotonic() < deadline:
+            return None
+        return Stop("deadline_exceeded", "the harness did not come to an end within the time of the case")
+
     try:
         while stop is None and process.poll() is None:
             await asyncio.sleep(WATCH_S)
-            stop = stopped() or await _too_much(folders, max_bytes)
-            # One that ended while this process stood still ended in time, for all that is known.
-            if stop is None and time.monotonic() >= deadline and process.poll() is None:
-                stop = Stop("deadline_exceeded", "the harness did not come to an end within the time of the case")
+            stop = stopped() or await _too_much(folders, max_bytes) or late()
+        stop = stop or late()
     finally:
         code = await _end(process)
     return Exit(code=code, stop=stop)
