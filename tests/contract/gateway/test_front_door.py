@@ -132,7 +132,8 @@ async def test_a_service_that_is_away_keeps_its_address_to_itself(stand: Any, ch
 async def test_the_callers_deadline_is_passed_on(stand: Any, channel: aio.Channel) -> None:
     plans = planner_rpc.PlannerServiceStub(channel)
     await plans.GetCatalog(planner.GetCatalogRequest(), timeout=60)
-    assert 30 < stand.planner.deadlines[-1] <= 60
+    # On the wire a deadline is rounded up.
+    assert 30 < stand.planner.deadlines[-1] < 62
     await plans.GetCatalog(planner.GetCatalogRequest())
     assert 100 < stand.planner.deadlines[-1] < 122
     stand.planner.pause_s = 30
